@@ -1,0 +1,42 @@
+#pragma once
+// Owned, 64-byte aligned, uninitialised memory. With ISOMER_POISON=1 in the environment (the tests set it) fresh memory is
+// filled with NaN bytes, so that reading what was never written shows.
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+#include "isomer/base/index.h"
+
+namespace isomer {
+
+namespace internal {
+inline constexpr std::size_t kAlignment = 64;
+[[nodiscard]] std::byte* allocate(std::size_t bytes);
+void release(std::byte* p) noexcept;
+/// Fills with 0xFF bytes (a NaN in float and double) when poisoning is on.
+void poison(void* p, std::size_t bytes) noexcept;
+}  // namespace internal
+
+template <class T>
+class Buffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Buffer() = default;
+  explicit Buffer(Index size) : size_(size), data_(internal::allocate(std::size_t(size) * sizeof(T))) {}
+
+  [[nodiscard]] T* data() const { return reinterpret_cast<T*>(data_.get()); }
+  [[nodiscard]] Index size() const { return size_; }
+  [[nodiscard]] T& operator[](Index i) const { return data()[i]; }
+  [[nodiscard]] T* begin() const { return data(); }
+  [[nodiscard]] T* end() const { return data() + size_; }
+
+ private:
+  struct Release {
+    void operator()(std::byte* p) const noexcept { internal::release(p); }
+  };
+  Index size_ = 0;
+  std::unique_ptr<std::byte[], Release> data_;
+};
+
+}  // namespace isomer

@@ -1,0 +1,122 @@
+#include "isomer/base/context.h"
+
+#include <algorithm>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+
+namespace {
+// Waking a sleeping thread costs tens of microseconds; kernels often follow each other at once, so look for a while first.
+constexpr int kSpins = 2000;
+
+template <class Ready>
+bool spin(Ready ready) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (ready()) return true;
+    __builtin_ia32_pause();
+  }
+  return ready();
+}
+}  // namespace
+
+std::byte* Workspace::take_bytes(std::size_t bytes) {
+  const std::size_t size = std::size_t(round_up(Index(bytes), Index(internal::kAlignment)));
+  while (block_ < blocks_.size() && used_ + size > std::size_t(blocks_[block_].size())) {
+    ++block_;
+    used_ = 0;
+  }
+  if (block_ == blocks_.size()) blocks_.emplace_back(Index(std::max<std::size_t>(size, std::size_t{1} << 20)));
+  std::byte* p = blocks_[block_].data() + used_;
+  used_ += size;
+  internal::poison(p, size);
+  return p;
+}
+
+void Workspace::give_back(std::size_t block, std::size_t used) {
+  block_ = block;
+  used_ = used;
+  if (block_ != 0 || used_ != 0 || blocks_.size() < 2) return;
+  // Empty again: next time one block of the whole size will do.
+  Index total = 0;
+  for (const auto& b : blocks_) total += b.size();
+  blocks_.clear();
+  blocks_.emplace_back(total);
+}
+
+Context::Context(int threads, Isa isa) : threads_(threads), isa_(isa) {
+  require(threads >= 0, "Context", "expected threads >= 0, got ", threads);
+  if (threads_ == 0) threads_ = std::max(1, int(std::thread::hardware_concurrency()));
+  workspaces_.resize(std::size_t(threads_));
+  for (int id = 1; id < threads_; ++id) pool_.emplace_back([this, id] { worker(id); });
+}
+
+Context::~Context() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    round_.fetch_add(1, std::memory_order_release);
+  }
+  start_.notify_all();
+  for (auto& thread : pool_) thread.join();
+}
+
+void Context::run(Index count, Task task) {
+  if (count <= 0) return;
+  if (pool_.empty() || count == 1) {
+    for (Index i = 0; i < count; ++i) task.call(task.self, i, workspaces_[0]);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    task_ = task;
+    count_ = count;
+    failure_ = nullptr;
+    next_.store(0, std::memory_order_relaxed);
+    busy_.store(threads_ - 1, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+  }
+  start_.notify_all();
+  work(workspaces_[0]);
+  if (!spin([this] { return busy_.load(std::memory_order_acquire) == 0; })) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return busy_.load(std::memory_order_acquire) == 0; });
+  }
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Context::work(Workspace& workspace) {
+  for (;;) {
+    const Index i = next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= count_) return;
+    try {
+      task_.call(task_.self, i, workspace);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      next_.store(count_, std::memory_order_relaxed);
+    }
+  }
+}
+
+void Context::worker(int id) {
+  unsigned seen = 0;
+  for (;;) {
+    if (!spin([&] { return round_.load(std::memory_order_acquire) != seen; })) {
+      std::unique_lock lock(mutex_);
+      start_.wait(lock, [&] { return round_.load(std::memory_order_acquire) != seen; });
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      seen = round_.load(std::memory_order_relaxed);
+      if (stop_) return;
+    }
+    work(workspaces_[std::size_t(id)]);
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      const std::lock_guard lock(mutex_);
+      done_.notify_one();
+    }
+  }
+}
+
+}  // namespace isomer

@@ -1,0 +1,148 @@
+#pragma once
+// Products of the size of a chunk: C = A·B or C += A·B with everything in cache. No packing of A, no allocation, one thread.
+// For the translation units of one Isa only; include vec_<isa>.h first. For large matrices use kernels/gemm/gemm.h.
+//
+// A is read one element at a time (broadcast), so it may have any strides: a transposed A costs nothing.
+// B is read a vector at a time, so its rows must be contiguous: transpose(…) makes such a B from its transpose.
+//
+// A Shape says which part of the depth counts for a tile of C, so that triangles and bands are skipped a tile at a time;
+// what lies outside the band but inside a tile that is worked on is read, so the caller keeps zeros there.
+#include "isomer/base/index.h"
+#include "isomer/simd/vec.h"
+
+namespace isomer::gemm {
+
+/// Rows × columns of C held in registers. AVX2 has 16 registers: 6·2 sums, 2 of B, 1 broadcast of A. 12 independent sums cover
+/// the latency (4) × throughput (2) of the FMA units, which needs 8.
+inline constexpr int kTileRows = 6;
+template <class T, Isa I>
+inline constexpr Index kTileColumns = 2 * simd::Vec<T, I>::lanes;
+
+/// Row-major or any other strides; reads A(i, p) = data[i * row + p * column].
+template <class T>
+struct Strided {
+  const T* data;
+  Index row, column;
+};
+
+struct Range {
+  Index begin, end;
+};
+
+/// Every product counts.
+struct Full {
+  static Range depth(Index, Index, Index, Index, Index depth) { return {0, depth}; }
+};
+/// C is needed only where lo ≤ column − row ≤ hi.
+struct BandOfC {
+  Index lo, hi;
+  [[nodiscard]] Range depth(Index i, Index rows, Index j, Index columns, Index depth) const {
+    const bool needed = j - (i + rows - 1) <= hi && j + columns - 1 - i >= lo;
+    return {0, needed ? depth : 0};
+  }
+};
+/// A(i, p) is zero unless lo ≤ p − i ≤ hi.
+struct BandOfA {
+  Index lo, hi;
+  [[nodiscard]] Range depth(Index i, Index rows, Index, Index, Index depth) const {
+    const Index begin = i + lo, end = i + rows + hi;
+    return {begin > 0 ? begin : 0, end < depth ? end : depth};
+  }
+};
+
+enum class Store { set, add };
+
+namespace internal {
+
+// `width` counts the valid columns of the tile; only the last vector of a tile may be cut.
+template <class T, Isa I, int rows, int vectors, bool cut>
+inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
+  using V = simd::Vec<T, I>;
+  const Index tail = width - (vectors - 1) * V::lanes;
+  const auto load = [&](const T* q, int v) { return cut && v == vectors - 1 ? V::load(q, tail) : V::load(q); };
+  V sum[rows][vectors];
+#pragma GCC unroll 6
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) sum[i][v] = store == Store::add ? load(c + i * ldc + v * V::lanes, v) : V::zero();
+  const T* ap = a.data + p.begin * a.column;
+  const T* bp = b + p.begin * ldb;
+  for (Index n = p.end - p.begin; n > 0; --n) {
+    V row[vectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) row[v] = load(bp + v * V::lanes, v);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; ++i) {
+      const V x = V::set(ap[i * a.row]);
+#pragma GCC unroll 2
+      for (int v = 0; v < vectors; ++v) sum[i][v] = fma(x, row[v], sum[i][v]);
+    }
+    ap += a.column;
+    bp += ldb;
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) {
+      T* q = c + i * ldc + v * V::lanes;
+      if (cut && v == vectors - 1)
+        sum[i][v].store(q, tail);
+      else
+        sum[i][v].store(q);
+    }
+}
+
+template <class T, Isa I, int rows>
+inline void micro_columns(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
+  constexpr Index lanes = simd::Vec<T, I>::lanes;
+  if (width == 2 * lanes)
+    micro<T, I, rows, 2, false>(p, a, b, ldb, c, ldc, store, width);
+  else if (width > lanes)
+    micro<T, I, rows, 2, true>(p, a, b, ldb, c, ldc, store, width);
+  else if (width == lanes)
+    micro<T, I, rows, 1, false>(p, a, b, ldb, c, ldc, store, width);
+  else
+    micro<T, I, rows, 1, true>(p, a, b, ldb, c, ldc, store, width);
+}
+
+}  // namespace internal
+
+/// C [M, N] = or += A [M, depth] · B [depth, N].
+template <class T, Isa I, class Shape>
+void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T* b, Index ldb, T* c, Index ldc,
+              Store store) noexcept {
+  constexpr Index width = kTileColumns<T, I>;
+  for (Index j = 0; j < N; j += width) {
+    const Index columns = N - j < width ? N - j : width;
+    for (Index i = 0; i < M; i += kTileRows) {
+      const Index rows = M - i < kTileRows ? M - i : kTileRows;
+      const Range p = shape.depth(i, rows, j, columns, depth);
+      // Nothing to add; a `set` of an empty sum is left out too: whoever gives a band does not read outside it.
+      if (p.begin >= p.end && depth > 0) continue;
+      const Strided<T> ai{a.data + i * a.row, a.row, a.column};
+      const T* bj = b + j;
+      T* cij = c + i * ldc + j;
+      switch (rows) {
+        case 6: internal::micro_columns<T, I, 6>(p, ai, bj, ldb, cij, ldc, store, columns); break;
+        case 5: internal::micro_columns<T, I, 5>(p, ai, bj, ldb, cij, ldc, store, columns); break;
+        case 4: internal::micro_columns<T, I, 4>(p, ai, bj, ldb, cij, ldc, store, columns); break;
+        case 3: internal::micro_columns<T, I, 3>(p, ai, bj, ldb, cij, ldc, store, columns); break;
+        case 2: internal::micro_columns<T, I, 2>(p, ai, bj, ldb, cij, ldc, store, columns); break;
+        default: internal::micro_columns<T, I, 1>(p, ai, bj, ldb, cij, ldc, store, columns); break;
+      }
+    }
+  }
+}
+
+/// dst [columns, rows] = transpose of src [rows, columns].
+template <class T, Isa I>
+void transpose(Index rows, Index columns, const T* src, Index lds, T* dst, Index ldd) noexcept {
+  using V = simd::Vec<T, I>;
+  const Index full_rows = rows - rows % V::lanes, full_columns = columns - columns % V::lanes;
+  for (Index i = 0; i < full_rows; i += V::lanes)
+    for (Index j = 0; j < full_columns; j += V::lanes) V::transpose(src + i * lds + j, lds, dst + j * ldd + i, ldd);
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = i < full_rows ? full_columns : 0; j < columns; ++j) dst[j * ldd + i] = src[i * lds + j];
+}
+
+}  // namespace isomer::gemm

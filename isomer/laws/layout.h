@@ -1,0 +1,53 @@
+#pragma once
+// What the laws share about the layout [B, T, H, D]: packed sequences, grouped heads, and views with a dense last axis.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "isomer/base/context.h"
+#include "isomer/base/view.h"
+
+namespace isomer {
+
+/// One sequence: tokens first … first + length − 1 of row `batch`.
+struct Sequence {
+  Index batch, first, length;
+};
+
+/// The rows of a batch, or the sequences that `offsets` packs into the only row. Throws Error when offsets are not 0 ≤ … ≤ T.
+[[nodiscard]] std::vector<Sequence> sequences(const char* op, Index B, Index T, std::span<const std::int64_t> offsets);
+
+/// H = the largest of the head counts; throws Error unless the others divide it.
+[[nodiscard]] Index common_heads(const char* op, Index Gq, Index Gk, Index Gv);
+
+/// The head of a tensor with G heads that head h of H reads.
+[[nodiscard]] constexpr Index group_of(Index h, Index H, Index G) { return h / (H / G); }
+
+/// The view itself if its last axis is dense, else a dense copy in the scratch.
+template <class T, int R>
+[[nodiscard]] View<const T, R> dense_rows(View<const T, R> x, Workspace& scratch) {
+  if (!x.present() || x.shape[R - 1] <= 1 || x.stride[R - 1] == 1) return x;
+  View<T, R> copy{scratch.take<T>(x.size()), x.shape, {}};
+  Index stride = 1;
+  for (int axis = R - 1; axis >= 0; --axis) {
+    copy.stride[axis] = stride;
+    stride *= x.shape[axis];
+  }
+  std::array<Index, R> i{};
+  for (Index n = 0; n < x.size(); ++n) {
+    const T* from = x.data;
+    for (int axis = 0; axis < R; ++axis) from += i[axis] * x.stride[axis];
+    copy.data[n] = *from;
+    for (int axis = R - 1; axis >= 0 && ++i[axis] == x.shape[axis]; --axis) i[axis] = 0;
+  }
+  return copy;
+}
+
+/// Sums gradients of H heads, [B, T, H, D], into those of a tensor with G heads, [B, T, G, D].
+template <class T>
+void sum_groups(View<const T, 4> heads, View<T, 4> groups, Context& context);
+
+extern template void sum_groups(View<const float, 4>, View<float, 4>, Context&);
+extern template void sum_groups(View<const double, 4>, View<double, 4>, Context&);
+
+}  // namespace isomer

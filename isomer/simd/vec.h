@@ -1,0 +1,22 @@
+#pragma once
+// One vector type for every instruction set. Vec<T, I> has `lanes` elements of T (float or double); kernels are written once
+// over it. A translation unit for one Isa includes this header and then vec_<isa>.h, which defines Vec<T, that Isa>:
+//
+//   lanes                      elements of a vector
+//   zero() set(x)              broadcast
+//   load(p) load(p, n)         all lanes | the first n, the others 0; reads nothing beyond
+//   store(p) store(p, n)       all lanes | the first n
+//   a + b, a - b, a * b, a / b, -a, fma(a, b, c) = a·b + c, fnma(a, b, c) = c − a·b, min, max, abs, sqrt
+//   round_even(a), pow2(n)     nearest integer; 2^n for an integer-valued n in the normal range
+//   a < b -> Mask, select(mask, yes, no)
+//   sum(a), largest(a)         over the lanes
+//   transpose(src, lds, dst, ldd)   a lanes × lanes block
+#include "isomer/base/cpu.h"
+#include "isomer/base/index.h"
+
+namespace isomer::simd {
+
+template <class T, Isa I>
+struct Vec;
+
+}  // namespace isomer::simd

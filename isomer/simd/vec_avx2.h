@@ -1,0 +1,113 @@
+#pragma once
+// Vec on AVX2 + FMA: Highway's 256-bit vectors. Only for translation units named *_avx2.cc (flags in cmake/isa.cmake).
+#include <hwy/highway.h>
+
+#include "isomer/simd/vec.h"
+
+namespace isomer::simd {
+
+namespace hn = hwy::HWY_NAMESPACE;
+static_assert(HWY_TARGET == HWY_AVX2, "Highway fell back to a narrower target: see the flags in cmake/isa.cmake");
+
+template <class T>
+struct Vec<T, Isa::avx2> {
+  using Tag = hn::ScalableTag<T>;
+  using Raw = hn::Vec<Tag>;
+  using Mask = hn::Mask<Tag>;
+  static constexpr Index lanes = 32 / sizeof(T);
+  static_assert(hn::MaxLanes(Tag()) == lanes);
+  Raw v;
+
+  static HWY_INLINE Vec zero() { return {hn::Zero(Tag())}; }
+  static HWY_INLINE Vec set(T x) { return {hn::Set(Tag(), x)}; }
+  static HWY_INLINE Vec load(const T* p) { return {hn::LoadU(Tag(), p)}; }
+  static HWY_INLINE Vec load(const T* p, Index n) {
+    return n >= lanes ? load(p) : Vec{hn::MaskedLoad(first(n), Tag(), p)};
+  }
+  HWY_INLINE void store(T* p) const { hn::StoreU(v, Tag(), p); }
+  HWY_INLINE void store(T* p, Index n) const {
+    if (n >= lanes)
+      store(p);
+    else
+      hn::BlendedStore(v, first(n), Tag(), p);
+  }
+  static HWY_INLINE void transpose(const T* src, Index lds, T* dst, Index ldd) {
+    if constexpr (sizeof(T) == 4)
+      transpose8(src, lds, dst, ldd);
+    else
+      transpose4(src, lds, dst, ldd);
+  }
+
+  friend HWY_INLINE Vec operator+(Vec a, Vec b) { return {hn::Add(a.v, b.v)}; }
+  friend HWY_INLINE Vec operator-(Vec a, Vec b) { return {hn::Sub(a.v, b.v)}; }
+  friend HWY_INLINE Vec operator*(Vec a, Vec b) { return {hn::Mul(a.v, b.v)}; }
+  friend HWY_INLINE Vec operator/(Vec a, Vec b) { return {hn::Div(a.v, b.v)}; }
+  friend HWY_INLINE Vec operator-(Vec a) { return {hn::Neg(a.v)}; }
+  friend HWY_INLINE Mask operator<(Vec a, Vec b) { return hn::Lt(a.v, b.v); }
+  friend HWY_INLINE Vec fma(Vec a, Vec b, Vec c) { return {hn::MulAdd(a.v, b.v, c.v)}; }
+  friend HWY_INLINE Vec fnma(Vec a, Vec b, Vec c) { return {hn::NegMulAdd(a.v, b.v, c.v)}; }
+  friend HWY_INLINE Vec min(Vec a, Vec b) { return {hn::Min(a.v, b.v)}; }
+  friend HWY_INLINE Vec max(Vec a, Vec b) { return {hn::Max(a.v, b.v)}; }
+  friend HWY_INLINE Vec abs(Vec a) { return {hn::Abs(a.v)}; }
+  friend HWY_INLINE Vec sqrt(Vec a) { return {hn::Sqrt(a.v)}; }
+  friend HWY_INLINE Vec round_even(Vec a) { return {hn::Round(a.v)}; }
+  friend HWY_INLINE Vec pow2(Vec n) {
+    if constexpr (sizeof(T) == 4) {
+      const hn::RebindToSigned<Tag> di;
+      return {hn::BitCast(Tag(), hn::ShiftLeft<23>(hn::Add(hn::NearestInt(n.v), hn::Set(di, 127))))};
+    } else {
+      // Adding 1.5·2^52 leaves the integer in the low mantissa bits: AVX2 has no conversion of doubles to 64-bit integers.
+      const hn::RebindToSigned<Tag> di;
+      const auto low = hn::BitCast(di, hn::Add(n.v, hn::Set(Tag(), 0x1.8p52)));
+      return {hn::BitCast(Tag(), hn::ShiftLeft<52>(hn::Add(low, hn::Set(di, 1023))))};
+    }
+  }
+  friend HWY_INLINE Vec select(Mask mask, Vec yes, Vec no) { return {hn::IfThenElse(mask, yes.v, no.v)}; }
+  friend HWY_INLINE T sum(Vec a) { return hn::GetLane(hn::SumOfLanes(Tag(), a.v)); }
+  friend HWY_INLINE T largest(Vec a) { return hn::GetLane(hn::MaxOfLanes(Tag(), a.v)); }
+
+ private:
+  static HWY_INLINE Mask first(Index n) { return hn::FirstN(Tag(), std::size_t(n > 0 ? n : 0)); }
+
+  static HWY_INLINE void transpose8(const T* src, Index lds, T* dst, Index ldd) {
+    const Tag d;
+    const hn::Repartition<double, Tag> d64;
+    Raw r[8], s[8];
+    for (int i = 0; i < 8; ++i) r[i] = hn::LoadU(d, src + i * lds);
+    for (int i = 0; i < 8; i += 2) {
+      s[i] = hn::InterleaveLower(d, r[i], r[i + 1]);
+      s[i + 1] = hn::InterleaveUpper(d, r[i], r[i + 1]);
+    }
+    const auto lower = [&](Raw a, Raw b) {
+      return hn::BitCast(d, hn::InterleaveLower(d64, hn::BitCast(d64, a), hn::BitCast(d64, b)));
+    };
+    const auto upper = [&](Raw a, Raw b) {
+      return hn::BitCast(d, hn::InterleaveUpper(d64, hn::BitCast(d64, a), hn::BitCast(d64, b)));
+    };
+    for (int i = 0; i < 8; i += 4) {
+      r[i] = lower(s[i], s[i + 2]);
+      r[i + 1] = upper(s[i], s[i + 2]);
+      r[i + 2] = lower(s[i + 1], s[i + 3]);
+      r[i + 3] = upper(s[i + 1], s[i + 3]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      hn::StoreU(hn::ConcatLowerLower(d, r[i + 4], r[i]), d, dst + i * ldd);
+      hn::StoreU(hn::ConcatUpperUpper(d, r[i + 4], r[i]), d, dst + (i + 4) * ldd);
+    }
+  }
+  static HWY_INLINE void transpose4(const T* src, Index lds, T* dst, Index ldd) {
+    const Tag d;
+    Raw r[4], s[4];
+    for (int i = 0; i < 4; ++i) r[i] = hn::LoadU(d, src + i * lds);
+    for (int i = 0; i < 4; i += 2) {
+      s[i] = hn::InterleaveLower(d, r[i], r[i + 1]);
+      s[i + 1] = hn::InterleaveUpper(d, r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      hn::StoreU(hn::ConcatLowerLower(d, s[i + 2], s[i]), d, dst + i * ldd);
+      hn::StoreU(hn::ConcatUpperUpper(d, s[i + 2], s[i]), d, dst + (i + 2) * ldd);
+    }
+  }
+};
+
+}  // namespace isomer::simd
