@@ -5,8 +5,9 @@ step of a Mamba-2 scan): the peer is timed on the operation alone.
 """
 
 import functools
-import glob
+import json
 import os
+import pathlib
 
 import numpy as np
 
@@ -15,13 +16,24 @@ from peers.ggml_api import Ggml, Graph
 from peers.worker import Form, Skip, main
 
 
+PACKAGE = pathlib.Path(os.environ.get("ISOMER_BENCH_NPM", ".")) / "node_modules/@node-llama-cpp/linux-x64"
+
+
 @functools.cache
 def api():
-    pattern = os.path.join(os.environ.get("ISOMER_BENCH_NPM", ""), "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64*")
-    folders = glob.glob(pattern)
-    if not folders:
+    folder = PACKAGE / "bins" / "linux-x64"
+    if not folder.is_dir():
         raise Skip("@node-llama-cpp/linux-x64 is not installed")
-    return Ggml(folders[0])
+    return Ggml(str(folder))
+
+
+def version():
+    """The package's own version, and the ggml release it was built from where it says so."""
+    text = json.loads((PACKAGE / "package.json").read_text())["version"]
+    built = PACKAGE / "bins" / "linux-x64" / "_nlcBuildMetadata.json"
+    if built.is_file():
+        text += " with llama.cpp " + json.loads(built.read_text())["buildOptions"]["llamaCpp"]["release"]
+    return f"@node-llama-cpp/linux-x64 {text}"
 
 
 def prepare(case, x):
@@ -92,4 +104,4 @@ def gated_linear_attention(case, x):
 
 
 if __name__ == "__main__":
-    main("ggml", prepare)
+    main("ggml", prepare, version)

@@ -92,4 +92,4 @@ def pack(array):
 
 
 if __name__ == "__main__":
-    main("ort", prepare)
+    main("ort", prepare, lambda: f"onnxruntime {onnxruntime.__version__}")

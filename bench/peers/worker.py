@@ -1,5 +1,6 @@
 """The loop every peer runs in its own process: one JSON request per line in, one JSON answer per line out.
 
+    {"op": "about"}                                            -> {"version": "..."}
     {"op": "time", "case": {...}, "repeat": 5}                 -> {"seconds": [...], "form": "..."}
     {"op": "check", "case": {...}, "inputs": "x.npz"}          -> {"output": "x.npz.<peer>.npz"}   (o, grad_q, ...)
 Anything the peer cannot do is answered with {"skip": "reason"}.
@@ -21,11 +22,15 @@ class Skip(Exception):
 
 
 class Form(NamedTuple):
-    """One way in which a peer computes a case. `run` is what is timed; `result` reads what it computed."""
+    """One way in which a peer computes a case. `run` is what is timed; `result` reads what it computed.
+
+    A form with a caveat computes less than the case asks for. It is timed, because users take it, but not checked.
+    """
 
     name: str
     run: Callable[[], object]
     result: Callable[[], dict]
+    caveat: str = ""
 
 
 def fastest(forms):
@@ -48,16 +53,20 @@ def elapsed(run):
 
 
 def measure(form, repeat):
-    return {"seconds": [elapsed(form.run) for _ in range(repeat)], "form": form.name}
+    seconds = [elapsed(form.run) for _ in range(repeat)]
+    return {"seconds": seconds, "form": form.name} | ({"caveat": form.caveat} if form.caveat else {})
 
 
 class Server:
     """Keeps the last timed case prepared, because rounds of the same case come again and again."""
 
-    def __init__(self, name, prepare):
-        self.name, self.prepare, self.key, self.form = name, prepare, None, None
+    def __init__(self, name, prepare, version):
+        self.name, self.prepare, self.version = name, prepare, version
+        self.key = self.form = None
 
     def answer(self, request):
+        if request["op"] == "about":
+            return {"version": self.version()}
         case = request["case"]
         if request["op"] == "time":
             key = json.dumps(case, sort_keys=True)
@@ -72,16 +81,15 @@ class Server:
 
     def check(self, case, path):
         with np.load(path) as file:
-            form = fastest(self.prepare(case, dict(file)))
-        form.run()
+            form = fastest(form for form in self.prepare(case, dict(file)) if not form.caveat)
         output = f"{path}.{self.name}.npz"
         np.savez(output, **form.result())
         return output
 
 
-def main(name, prepare):
+def main(name, prepare, version):
     """`prepare(case, inputs)` returns the peer's forms, most promising first, or raises Skip."""
-    serve(Server(name, prepare).answer)
+    serve(Server(name, prepare, version).answer)
 
 
 def serve(answer):

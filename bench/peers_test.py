@@ -1,0 +1,97 @@
+"""Every form of every installed peer against the float64 law, gradients against its differences.
+
+    build/bench-venv/bin/python bench/peers_test.py
+"""
+
+import importlib
+import itertools
+import os
+import pathlib
+import unittest
+
+import numpy as np
+
+from peers import laws, worker
+
+os.environ.setdefault("ISOMER_BENCH_NPM", str(pathlib.Path(__file__).parents[1] / "build" / "bench-npm"))
+PEERS = ("ort", "ggml", "torch_cpu")
+VARIANTS = [("attention", "causal"), ("attention", "window"), *(("scalar_decay", v) for v in ("linear", "fixed", "gated", "mlstm"))]
+# ggml's Mamba-2 scan gets its step through a softplus in float, the others are at a few epsilon.
+LIMIT = 3e-5
+GRADIENT_LIMIT = 2e-4
+
+
+def case(subject, variant, direction, **sizes):
+    T = 1 if direction == "step" else 256
+    return {"subject": subject, "variant": variant, "direction": direction, "B": 2, "T": T, "H": 3, "K": 64, "V": 64,
+            "S": 75, "threads": 1, "window": 32} | sizes
+
+
+def load(peer):
+    try:
+        return importlib.import_module(f"peers.{peer}")
+    except ImportError as problem:
+        raise unittest.SkipTest(f"{peer}: {problem}") from problem
+
+
+def forms(peer, c, x):
+    try:
+        return load(peer).prepare(c, x)
+    except worker.Skip:
+        return []
+
+
+def difference(c, x, name, direction, size):
+    """Derivative of sum(o grad_o) along a direction, from the float64 law."""
+    def objective(sign):
+        moved = {n: a.astype(np.float64) for n, a in x.items()}
+        moved[name] = moved[name] + sign * size * direction
+        return float((laws.reference(c, moved) * x["grad_o"]).sum())
+    return (objective(1) - objective(-1)) / (2 * size)
+
+
+class Peers(unittest.TestCase):
+    def test_outputs(self):
+        for peer, (subject, variant), direction, threads in itertools.product(PEERS, VARIANTS, ("forward", "step"), (1, 2)):
+            if (variant, direction) == ("window", "step"):
+                continue
+            with self.subTest(peer=peer, variant=variant, direction=direction, threads=threads):
+                c = case(subject, variant, direction, threads=threads)
+                x = laws.inputs(c)
+                want = laws.reference(c, x)
+                for form in forms(peer, c, x):
+                    form.run()
+                    self.assertLess(laws.error(form.result()["o"], want), LIMIT, form.name)
+
+    def test_gradients(self):
+        for subject, variant in VARIANTS:
+            c = case(subject, variant, "forward+backward", B=1, H=2)
+            x = laws.inputs(c)
+            want = laws.reference(c, x)
+            for form in forms("torch_cpu", c, x):
+                with self.subTest(variant=variant, form=form.name):
+                    form.run()
+                    got = form.result()
+                    if form.caveat:
+                        continue
+                    self.assertLess(laws.error(got["o"], want), LIMIT)
+                    self.assertTrue({"grad_q", "grad_k", "grad_v"} <= set(got))
+                    for name in (n.removeprefix("grad_") for n in got if n.startswith("grad_")):
+                        self.check_gradient(c, x, name, got["grad_" + name])
+
+    def check_gradient(self, c, x, name, gradient):
+        # Along the gradient itself the derivative is its norm, so nothing cancels.
+        direction = gradient.astype(np.float64) / np.linalg.norm(gradient)
+        want = difference(c, x, name, direction, 1e-4)
+        self.assertLess(abs(float((gradient * direction).sum()) / want - 1), GRADIENT_LIMIT, name)
+
+    def test_worker_answers_with_a_reason(self):
+        server = worker.Server("ort", load("ort").prepare, lambda: "")
+        with self.assertRaisesRegex(worker.Skip, "no gradient"):
+            server.answer({"op": "time", "case": case("attention", "causal", "forward+backward"), "repeat": 1})
+        answer = server.answer({"op": "time", "case": case("attention", "causal", "forward"), "repeat": 3})
+        self.assertEqual(len(answer["seconds"]), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
