@@ -19,12 +19,12 @@ bool poisoning() {
 std::byte* allocate(std::size_t bytes) {
   // Never null, so that an empty tensor is still present.
   const std::size_t size = bytes == 0 ? kAlignment : bytes;
-  auto* p = static_cast<std::byte*>(::operator new(size, std::align_val_t{kAlignment}));
+  auto* p = static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment}));
   poison(p, size);
   return p;
 }
 
-void release(std::byte* p) noexcept { ::operator delete(p, std::align_val_t{kAlignment}); }
+void release(std::byte* p) noexcept { ::operator delete (p, std::align_val_t{kAlignment}); }
 
 void poison(void* p, std::size_t bytes) noexcept {
   if (poisoning()) std::memset(p, 0xFF, bytes);

@@ -27,7 +27,11 @@ TEST(Context, RunsEveryTaskOnceForAnyNumberOfThreads) {
 
 TEST(Context, RethrowsAndStaysUsable) {
   Context context(2);
-  EXPECT_THROW(context.parallel(50, [](Index i, Workspace&) { if (i == 3) throw std::runtime_error("three"); }), std::runtime_error);
+  EXPECT_THROW(context.parallel(50,
+                                [](Index i, Workspace&) {
+                                  if (i == 3) throw std::runtime_error("three");
+                                }),
+               std::runtime_error);
   int calls = 0;
   context.parallel(1, [&](Index, Workspace&) { ++calls; });
   EXPECT_EQ(calls, 1);

@@ -49,8 +49,7 @@ struct View {
   }
 
   operator View<const T, R>() const  // NOLINT(google-explicit-constructor): a view of more rights is a view of fewer
-    requires(!std::is_const_v<T>)
-  {
+      requires(!std::is_const_v<T>) {
     return {data, shape, stride};
   }
 };

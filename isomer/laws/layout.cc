@@ -13,10 +13,11 @@ std::vector<Sequence> sequences(const char* op, Index B, Index T, std::span<cons
     return all;
   }
   require(B == 1, op, "expected B = 1 with offsets, got ", B);
-  require(offsets.front() == 0 && offsets.back() == T, op, "expected offsets from 0 to T = ", T, ", got ", offsets.front(), " to ",
-          offsets.back());
+  require(offsets.front() == 0 && offsets.back() == T, op, "expected offsets from 0 to T = ", T, ", got ", offsets.front(),
+          " to ", offsets.back());
   for (std::size_t i = 1; i < offsets.size(); ++i) {
-    require(offsets[i - 1] <= offsets[i], op, "expected offsets that never decrease, got ", offsets[i - 1], " before ", offsets[i]);
+    require(offsets[i - 1] <= offsets[i], op, "expected offsets that never decrease, got ", offsets[i - 1], " before ",
+            offsets[i]);
     all.push_back({0, Index(offsets[i - 1]), Index(offsets[i] - offsets[i - 1])});
   }
   return all;
@@ -24,8 +25,7 @@ std::vector<Sequence> sequences(const char* op, Index B, Index T, std::span<cons
 
 Index common_heads(const char* op, Index Gq, Index Gk, Index Gv) {
   const Index H = std::max({Gq, Gk, Gv});
-  for (Index G : {Gq, Gk, Gv})
-    require(G > 0 && H % G == 0, op, "expected heads that divide the largest count ", H, ", got ", G);
+  for (Index G : {Gq, Gk, Gv}) require(G > 0 && H % G == 0, op, "expected heads that divide the largest count ", H, ", got ", G);
   return H;
 }
 

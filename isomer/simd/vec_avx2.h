@@ -21,9 +21,7 @@ struct Vec<T, Isa::avx2> {
   static HWY_INLINE Vec zero() { return {hn::Zero(Tag())}; }
   static HWY_INLINE Vec set(T x) { return {hn::Set(Tag(), x)}; }
   static HWY_INLINE Vec load(const T* p) { return {hn::LoadU(Tag(), p)}; }
-  static HWY_INLINE Vec load(const T* p, Index n) {
-    return n >= lanes ? load(p) : Vec{hn::MaskedLoad(first(n), Tag(), p)};
-  }
+  static HWY_INLINE Vec load(const T* p, Index n) { return n >= lanes ? load(p) : Vec{hn::MaskedLoad(first(n), Tag(), p)}; }
   HWY_INLINE void store(T* p) const { hn::StoreU(v, Tag(), p); }
   HWY_INLINE void store(T* p, Index n) const {
     if (n >= lanes)

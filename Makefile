@@ -1,0 +1,62 @@
+# The front door. Every target first lets tools/setup install what is missing, then builds.
+#   make help     what there is
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# A compiler of a vector kernel may take 1.5 GB.
+JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { fit = int($$2 / 1.5e6); n = fit < cores ? fit : cores; print n > 1 ? n : 1 }' /proc/meminfo)
+PEERS ?=
+CTEST ?=
+FUZZ_SECONDS ?= 60
+
+CONFIGURE = cmake --preset $(1) $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) >/dev/null
+
+.PHONY: help build demo test bench lint format fuzz clean
+
+help:
+	@echo "make build    the program build/isomer and the library"
+	@echo "make demo     build, prove every law (isomer check), time it (isomer bench --quick)"
+	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
+	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
+	@echo "make lint     format, clang-tidy, size budget; make format rewrites the files"
+	@echo "make fuzz     libFuzzer on the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
+	@echo "make clean    remove every build folder"
+
+build:
+	@tools/setup build
+	@test -e build/build.ninja || $(call CONFIGURE,release)
+	@ninja -C build -j$(JOBS) program
+
+demo: build
+	build/isomer check --all
+	build/isomer bench --quick
+
+test:
+	@tools/setup test
+	@test -e build/build.ninja || $(call CONFIGURE,release)
+	@ninja -C build -j$(JOBS)
+	@ctest --test-dir build --output-on-failure --no-tests=error -j$(JOBS) $(CTEST)
+
+bench: build
+	@tools/setup bench
+	bench/setup $(PEERS)
+	bench/run.py --peers "$(PEERS)"
+
+lint:
+	@tools/setup lint
+	@test -e build/build.ninja || $(call CONFIGURE,release)
+	@tools/lint $(JOBS)
+
+format:
+	@tools/setup lint
+	@git ls-files '*.h' '*.cc' | xargs -r clang-format -i
+
+fuzz:
+	@tools/setup fuzz
+	@test -e build-fuzz/build.ninja || $(call CONFIGURE,fuzz)
+	@ninja -C build-fuzz -j$(JOBS) fuzzers
+	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,13 @@
+# isomer/io/safetensors_fuzz.cc -> fuzz_safetensors. Needs clang; the preset `fuzz` has the rest.
+target_compile_options(isomer PRIVATE -fsanitize=fuzzer-no-link)
+file(GLOB_RECURSE FUZZ_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/isomer/*_fuzz.cc)
+add_custom_target(fuzzers)
+foreach(file IN LISTS FUZZ_SOURCES)
+  cmake_path(GET file STEM stem)
+  string(REGEX REPLACE "(.*)_fuzz$" "fuzz_\\1" name ${stem})
+  add_executable(${name} ${file})
+  target_link_libraries(${name} PRIVATE isomer isomer_flags)
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
+endforeach()

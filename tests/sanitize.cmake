@@ -1,0 +1,22 @@
+# The same tests under the sanitizers, as part of the suite: a first test builds them, the others run them on fewer sizes.
+# `ctest -LE sanitize` leaves them out. The asan folder skips nothing; tsan covers what uses threads.
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+
+function(isomer_sanitized prefix preset folder)
+  set(binaries ${ARGN})
+  list(TRANSFORM binaries PREPEND test_ OUTPUT_VARIABLE targets)
+  set(configure ${CMAKE_COMMAND} --preset ${preset} -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
+  set(build ${CMAKE_COMMAND} --build ${PROJECT_SOURCE_DIR}/${folder} -j ${cores} -t ${targets})
+  string(JOIN " " configure ${configure})
+  string(JOIN " " build ${build})
+  add_test(NAME ${prefix}.build COMMAND bash -c "${configure} && ${build}" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${prefix}.build PROPERTIES FIXTURES_SETUP ${prefix} LABELS sanitize TIMEOUT 1800 PROCESSORS ${cores})
+  foreach(id IN LISTS binaries)
+    add_test(NAME ${prefix}.${id} COMMAND ${PROJECT_SOURCE_DIR}/${folder}/test_${id})
+    set_tests_properties(${prefix}.${id} PROPERTIES FIXTURES_REQUIRED ${prefix} LABELS sanitize
+                         ENVIRONMENT "ISOMER_POISON=1;ISOMER_TEST_QUICK=1")
+  endforeach()
+endfunction()
+
+isomer_sanitized(asan asan-ubsan build-asan ${folders})
+isomer_sanitized(tsan tsan build-tsan isomer_base)
