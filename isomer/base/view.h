@@ -54,6 +54,14 @@ struct View {
   }
 };
 
+/// Elements [begin, begin + length) of one axis.
+template <class T, int R>
+[[nodiscard]] View<T, R> slice(View<T, R> view, int axis, Index begin, Index length) {
+  if (view.present()) view.data += begin * view.stride[axis];
+  view.shape[axis] = length;
+  return view;
+}
+
 /// The row-major view of `data`.
 template <class T, std::size_t R>
 [[nodiscard]] View<T, int(R)> contiguous(T* data, const Index (&shape)[R]) {

@@ -29,14 +29,22 @@ struct Range {
   Index begin, end;
 };
 
+/// B(p, j) = data[(j / W) * panel + p * row + j % W] with W = kTileColumns: a row-major matrix has panel = W; a packed one
+/// (pack, pack_transposed) has row = W, so that a tile's columns lie together whatever the width of the matrix.
+template <class T>
+struct Panels {
+  const T* data;
+  Index row, panel;
+};
+
 /// Every product counts.
 struct Full {
-  static Range depth(Index, Index, Index, Index, Index depth) { return {0, depth}; }
+  ISOMER_INLINE static Range depth(Index, Index, Index, Index, Index depth) { return {0, depth}; }
 };
 /// C is needed only where lo ≤ column − row ≤ hi.
 struct BandOfC {
   Index lo, hi;
-  [[nodiscard]] Range depth(Index i, Index rows, Index j, Index columns, Index depth) const {
+  [[nodiscard]] ISOMER_INLINE Range depth(Index i, Index rows, Index j, Index columns, Index depth) const {
     const bool needed = j - (i + rows - 1) <= hi && j + columns - 1 - i >= lo;
     return {0, needed ? depth : 0};
   }
@@ -44,7 +52,7 @@ struct BandOfC {
 /// A(i, p) is zero unless lo ≤ p − i ≤ hi.
 struct BandOfA {
   Index lo, hi;
-  [[nodiscard]] Range depth(Index i, Index rows, Index, Index, Index depth) const {
+  [[nodiscard]] ISOMER_INLINE Range depth(Index i, Index rows, Index, Index, Index depth) const {
     const Index begin = i + lo, end = i + rows + hi;
     return {begin > 0 ? begin : 0, end < depth ? end : depth};
   }
@@ -109,8 +117,7 @@ inline void micro_columns(Range p, Strided<T> a, const T* b, Index ldb, T* c, In
 
 /// C [M, N] = or += A [M, depth] · B [depth, N].
 template <class T, Isa I, class Shape>
-void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T* b, Index ldb, T* c, Index ldc,
-              Store store) noexcept {
+void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Store store) noexcept {
   constexpr Index width = kTileColumns<T, I>;
   for (Index j = 0; j < N; j += width) {
     const Index columns = N - j < width ? N - j : width;
@@ -120,18 +127,25 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T*
       // Nothing to add; a `set` of an empty sum is left out too: whoever gives a band does not read outside it.
       if (p.begin >= p.end && depth > 0) continue;
       const Strided<T> ai{a.data + i * a.row, a.row, a.column};
-      const T* bj = b + j;
+      const T* bj = b.data + j / width * b.panel;
       T* cij = c + i * ldc + j;
       switch (rows) {
-        case 6: internal::micro_columns<T, I, 6>(p, ai, bj, ldb, cij, ldc, store, columns); break;
-        case 5: internal::micro_columns<T, I, 5>(p, ai, bj, ldb, cij, ldc, store, columns); break;
-        case 4: internal::micro_columns<T, I, 4>(p, ai, bj, ldb, cij, ldc, store, columns); break;
-        case 3: internal::micro_columns<T, I, 3>(p, ai, bj, ldb, cij, ldc, store, columns); break;
-        case 2: internal::micro_columns<T, I, 2>(p, ai, bj, ldb, cij, ldc, store, columns); break;
-        default: internal::micro_columns<T, I, 1>(p, ai, bj, ldb, cij, ldc, store, columns); break;
+        case 6: internal::micro_columns<T, I, 6>(p, ai, bj, b.row, cij, ldc, store, columns); break;
+        case 5: internal::micro_columns<T, I, 5>(p, ai, bj, b.row, cij, ldc, store, columns); break;
+        case 4: internal::micro_columns<T, I, 4>(p, ai, bj, b.row, cij, ldc, store, columns); break;
+        case 3: internal::micro_columns<T, I, 3>(p, ai, bj, b.row, cij, ldc, store, columns); break;
+        case 2: internal::micro_columns<T, I, 2>(p, ai, bj, b.row, cij, ldc, store, columns); break;
+        default: internal::micro_columns<T, I, 1>(p, ai, bj, b.row, cij, ldc, store, columns); break;
       }
     }
   }
+}
+
+/// The same with a row-major B.
+template <class T, Isa I, class Shape>
+void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T* b, Index ldb, T* c, Index ldc,
+              Store store) noexcept {
+  multiply<T, I>(shape, M, N, depth, a, Panels<T>{b, ldb, kTileColumns<T, I>}, c, ldc, store);
 }
 
 /// dst [columns, rows] = transpose of src [rows, columns].
@@ -143,6 +157,43 @@ void transpose(Index rows, Index columns, const T* src, Index lds, T* dst, Index
     for (Index j = 0; j < full_columns; j += V::lanes) V::transpose(src + i * lds + j, lds, dst + j * ldd + i, ldd);
   for (Index i = 0; i < rows; ++i)
     for (Index j = i < full_rows ? full_columns : 0; j < columns; ++j) dst[j * ldd + i] = src[i * lds + j];
+}
+
+/// Elements of a packed matrix of `columns` columns: whole panels, the last one padded with zeros.
+template <class T, Isa I>
+ISOMER_INLINE Index packed_size(Index rows, Index columns) {
+  return rows * round_up(columns, kTileColumns<T, I>);
+}
+
+/// Writes src [rows, columns] as rows of panels that are `panel` elements apart (rows · W when it is the whole matrix).
+template <class T, Isa I>
+void pack(Index rows, Index columns, const T* src, Index lds, T* dst, Index panel) noexcept {
+  using V = simd::Vec<T, I>;
+  constexpr Index width = kTileColumns<T, I>;
+  for (Index j = 0; j < columns; j += width)
+    for (Index i = 0; i < rows; ++i)
+      for (Index v = 0; v < width; v += V::lanes) {
+        const Index left = columns - j - v;
+        (left > 0 ? V::load(src + i * lds + j + v, left) : V::zero()).store(dst + j / width * panel + i * width + v);
+      }
+}
+
+/// dst = the panels, columns · W apart, of the transpose of src [rows, columns]: a B of depth `columns` with `rows` columns.
+template <class T, Isa I>
+void pack_transposed(Index rows, Index columns, const T* src, Index lds, T* dst) noexcept {
+  using V = simd::Vec<T, I>;
+  constexpr Index width = kTileColumns<T, I>;
+  for (Index i = 0; i < rows; i += width) {
+    T* panel = dst + i * columns;
+    for (Index v = 0; v < width; v += V::lanes) {
+      const Index left = rows - i - v;
+      Index p = 0;
+      if (left >= V::lanes)
+        for (; p + V::lanes <= columns; p += V::lanes) V::transpose(src + (i + v) * lds + p, lds, panel + p * width + v, width);
+      for (; p < columns; ++p)
+        for (Index l = 0; l < V::lanes; ++l) panel[p * width + v + l] = l < left ? src[(i + v + l) * lds + p] : T(0);
+    }
+  }
 }
 
 }  // namespace isomer::gemm
