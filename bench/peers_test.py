@@ -7,10 +7,12 @@ import importlib
 import itertools
 import os
 import pathlib
+import tempfile
 import unittest
 
 import numpy as np
 
+import workers
 from peers import laws, worker
 
 os.environ.setdefault("ISOMER_BENCH_NPM", str(pathlib.Path(__file__).parents[1] / "build" / "bench-npm"))
@@ -91,6 +93,23 @@ class Peers(unittest.TestCase):
             server.answer({"op": "time", "case": case("attention", "causal", "forward+backward"), "repeat": 1})
         answer = server.answer({"op": "time", "case": case("attention", "causal", "forward"), "repeat": 3})
         self.assertEqual(len(answer["seconds"]), 3)
+
+    def test_safetensors_round_trip(self):
+        isomer = load("isomer")
+        tensors = {"q": np.arange(6, dtype=np.float32).reshape(1, 2, 3), "offsets": np.array([0, 2]), "empty": np.zeros((0, 3))}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.safetensors")
+            isomer.write_safetensors(path, tensors)
+            back = isomer.read_safetensors(path)
+        self.assertEqual(list(back), list(tensors))
+        for name, array in tensors.items():
+            np.testing.assert_array_equal(back[name], array)
+
+    def test_a_worker_that_ends_is_a_reason_and_can_be_asked_again(self):
+        worker_process = workers.Worker("no_such_peer", {})
+        for _ in range(2):
+            self.assertIn("no_such_peer", worker_process.ask(op="about")["skip"])
+        worker_process.close()
 
 
 if __name__ == "__main__":

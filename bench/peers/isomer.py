@@ -60,7 +60,7 @@ def run(arguments):
     try:
         done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
     except OSError as problem:
-        raise Skip(f"isomer: {problem.strerror}") from problem
+        raise Skip(f"the program cannot be run: {problem.strerror}") from problem
     if done.returncode != 0:
         raise Skip((done.stderr or done.stdout).strip() or f"isomer {arguments[0]} ended with {done.returncode}")
     return done.stdout
@@ -77,7 +77,7 @@ class Served:
             try:
                 self.process = subprocess.Popen([PROGRAM, "bench", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             except OSError as problem:
-                raise Skip(f"isomer: {problem.strerror}") from problem
+                raise Skip(f"the program cannot be run: {problem.strerror}") from problem
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()

@@ -24,36 +24,34 @@ def prepare(case, x):
 def attention(case, x):
     """Every fused operator that can express the case; the worker keeps the fastest."""
     B, T, H, K = (case[n] for n in "BTHK")
-    S = x["k"].shape[1]
     heads = {"num_heads": H}
     packed = {name: pack(x[name]) for name in "qkv"}
-    forms = []
+    if case["direction"] == "step":
+        # One query sees every key. Keys and values are in the layout of its cache, [B, H, S, D], which saves a transpose.
+        cache = {name: np.ascontiguousarray(x[name].swapaxes(1, 2)) for name in "kv"}
+        return [node("MultiHeadAttention", case, {"q": packed["q"]} | cache, heads)]
+    empty = np.zeros((B, H, 0, K), np.float32)
+    tokens = packed | {"past_key": empty, "past_value": empty, "last": np.full(B, T - 1, np.int32), "total": np.full(1, T, np.int32)}
+    window = {"local_window_size": case["window"]} if case["variant"] == "window" else {}
+    forms = [node("GroupQueryAttention", case, tokens, heads | {"kv_num_heads": H} | window, [(B, H, T, K)] * 2)]
     if case["variant"] == "causal":
-        # A single query sees every key, so the mask is only needed for a whole sequence.
-        forms.append(node("MultiHeadAttention", case, packed, heads | {"unidirectional": int(T > 1)}, T))
-    if T == S:
-        window = {"local_window_size": case["window"]} if case["variant"] == "window" else {}
-        empty = np.zeros((B, H, 0, K), np.float32)
-        tokens = packed | {"past_key": empty, "past_value": empty, "last": np.full(B, T - 1, np.int32), "total": np.full(1, T, np.int32)}
-        forms.append(node("GroupQueryAttention", case, tokens, heads | {"kv_num_heads": H} | window, T, [(B, H, T, K)] * 2))
-    if not forms:
-        raise Skip("no operator for one token in a window")
+        forms.append(node("MultiHeadAttention", case, packed, heads | {"unidirectional": 1}))
     return forms
 
 
 def linear_attention(case, x, rule):
-    B, T, H, K, V = (case[n] for n in "BTHKV")
+    B, H, K, V = (case[n] for n in "BHKV")
     tensors = {name: pack(x[name]) for name in "qkv"}
     tensors["past"] = x.get("initial_state")
     if rule == "gated":
         tensors["decay"] = laws.log_decay(x)
     attributes = {"q_num_heads": H, "kv_num_heads": H, "update_rule": rule}
-    return node("LinearAttention", case, tensors, attributes, T, [(B, H, K, V)])
+    return node("LinearAttention", case, tensors, attributes, [(B, H, K, V)])
 
 
-def node(op, case, tensors, attributes, T, more_outputs=()):
+def node(op, case, tensors, attributes, more_outputs=()):
     """A session of one `com.microsoft` node as a form. A tensor that is None is an input left out."""
-    B, H, V = (case[n] for n in "BHV")
+    B, T, H, V = (case[n] for n in "BTHV")
     outputs = {"o": (B, T, H * V)} | {f"more{i}": shape for i, shape in enumerate(more_outputs)}
     present = {name: array for name, array in tensors.items() if array is not None}
     names = [name if name in present else "" for name in tensors]

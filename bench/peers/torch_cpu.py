@@ -67,7 +67,7 @@ def mlstm(case, t):
     if "grad_o" in t:
         forms.append(kernels.mlstm_chunkwise__native_custbw)
     return {
-        f"{function.__name__.rpartition('__')[2]} {chunk}": (functools.partial(lambda f, c, *x: f(*x, chunk_size=c), function, chunk), inputs)
+        f"{function.__name__.rpartition('__')[2]} {chunk}": (functools.partial(function, chunk_size=chunk), inputs)
         for function in forms
         for chunk in (64, 128)
         if case["T"] % chunk == 0
