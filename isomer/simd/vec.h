@@ -6,8 +6,12 @@
 //   zero() set(x)              broadcast
 //   load(p) load(p, n)         all lanes | the first n, the others 0; reads nothing beyond
 //   store(p) store(p, n)       all lanes | the first n
-//   a + b, a - b, a * b, a / b, -a, fma(a, b, c) = a·b + c, fnma(a, b, c) = c − a·b, min, max, abs, sqrt
+//   a + b, a - b, a * b, a / b, -a, fma(a, b, c) = a·b + c, fnma(a, b, c) = c − a·b, abs, sqrt
+//   min, max                   the second operand when either is NaN
+//   copysign(size, sign)
 //   round_even(a), pow2(n)     nearest integer; 2^n for an integer-valued n in the normal range
+//   low_bits_to_exponent(a)    the bits of a shifted into the exponent field: 2^n from 1.5·2^m + bias + n (m = mantissa bits)
+//   split_exponent(a, e)       a = result · 2^e, result in [√½, √2), for normal a > 0
 //   a < b -> Mask, select(mask, yes, no)
 //   sum(a), largest(a)         over the lanes
 //   transpose(src, lds, dst, ldd)   a lanes × lanes block

@@ -14,6 +14,9 @@ struct Vec<T, Isa::avx2> {
   using Tag = hn::ScalableTag<T>;
   using Raw = hn::Vec<Tag>;
   using Mask = hn::Mask<Tag>;
+  using UTag = hn::RebindToUnsigned<Tag>;
+  using Unsigned = hn::TFromD<UTag>;
+  static constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52, kBias = sizeof(T) == 4 ? 127 : 1023;
   static constexpr Index lanes = 32 / sizeof(T);
   static_assert(hn::MaxLanes(Tag()) == lanes);
   Raw v;
@@ -47,6 +50,7 @@ struct Vec<T, Isa::avx2> {
   friend HWY_INLINE Vec min(Vec a, Vec b) { return {hn::Min(a.v, b.v)}; }
   friend HWY_INLINE Vec max(Vec a, Vec b) { return {hn::Max(a.v, b.v)}; }
   friend HWY_INLINE Vec abs(Vec a) { return {hn::Abs(a.v)}; }
+  friend HWY_INLINE Vec copysign(Vec size, Vec sign) { return {hn::CopySign(size.v, sign.v)}; }
   friend HWY_INLINE Vec sqrt(Vec a) { return {hn::Sqrt(a.v)}; }
   friend HWY_INLINE Vec round_even(Vec a) { return {hn::Round(a.v)}; }
   friend HWY_INLINE Vec pow2(Vec n) {
@@ -59,6 +63,19 @@ struct Vec<T, Isa::avx2> {
       const auto low = hn::BitCast(di, hn::Add(n.v, hn::Set(Tag(), 0x1.8p52)));
       return {hn::BitCast(Tag(), hn::ShiftLeft<52>(hn::Add(low, hn::Set(di, 1023))))};
     }
+  }
+  friend HWY_INLINE Vec low_bits_to_exponent(Vec a) {
+    return {hn::BitCast(Tag(), hn::ShiftLeft<kMantissa>(hn::BitCast(UTag(), a.v)))};
+  }
+  friend HWY_INLINE Vec split_exponent(Vec a, Vec& exponent) {
+    const UTag du;
+    const auto bits = [](T x) { return hn::BitCast(UTag(), hn::Set(Tag(), x)); };
+    const auto root = bits(T(0.70710678118654752440));
+    const auto i = hn::Add(hn::BitCast(du, a.v), hn::Sub(bits(T(1)), root));
+    // Or-ing a small integer into the mantissa of 2^kMantissa converts it: AVX2 has no conversion of 64-bit integers.
+    const T base = T(Unsigned(1) << kMantissa);
+    exponent.v = hn::Sub(hn::BitCast(Tag(), hn::Or(hn::ShiftRight<kMantissa>(i), bits(base))), hn::Set(Tag(), base + T(kBias)));
+    return {hn::BitCast(Tag(), hn::Add(hn::And(i, hn::Set(du, (Unsigned(1) << kMantissa) - 1)), root))};
   }
   friend HWY_INLINE Vec select(Mask mask, Vec yes, Vec no) { return {hn::IfThenElse(mask, yes.v, no.v)}; }
   friend HWY_INLINE T sum(Vec a) { return hn::GetLane(hn::SumOfLanes(Tag(), a.v)); }

@@ -15,6 +15,11 @@ struct Vec<T, Isa::scalar> {
   using Mask = bool;
   T v;
 
+  using Signed = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  using Bits = std::make_unsigned_t<Signed>;
+  static constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52, kBias = sizeof(T) == 4 ? 127 : 1023;
+  static constexpr T kRootHalf = T(0.70710678118654752440);
+
   static Vec zero() { return {T(0)}; }
   static Vec set(T x) { return {x}; }
   static Vec load(const T* p) { return {*p}; }
@@ -35,14 +40,16 @@ struct Vec<T, Isa::scalar> {
   friend Vec fnma(Vec a, Vec b, Vec c) { return {c.v - a.v * b.v}; }
   friend Vec min(Vec a, Vec b) { return {a.v < b.v ? a.v : b.v}; }
   friend Vec max(Vec a, Vec b) { return {a.v > b.v ? a.v : b.v}; }
-  friend Vec abs(Vec a) { return {a.v < T(0) ? -a.v : a.v}; }
+  friend Vec abs(Vec a) { return {std::fabs(a.v)}; }
+  friend Vec copysign(Vec size, Vec sign) { return {std::copysign(size.v, sign.v)}; }
   friend Vec sqrt(Vec a) { return {std::sqrt(a.v)}; }
   friend Vec round_even(Vec a) { return {std::nearbyint(a.v)}; }
-  friend Vec pow2(Vec n) {
-    if constexpr (std::is_same_v<T, float>)
-      return {std::bit_cast<float>((std::int32_t(n.v) + 127) << 23)};
-    else
-      return {std::bit_cast<double>((std::int64_t(n.v) + 1023) << 52)};
+  friend Vec pow2(Vec n) { return {std::bit_cast<T>(Bits(Bits(Signed(n.v)) + Bits(kBias)) << kMantissa)}; }
+  friend Vec low_bits_to_exponent(Vec a) { return {std::bit_cast<T>(Bits(std::bit_cast<Bits>(a.v) << kMantissa))}; }
+  friend Vec split_exponent(Vec a, Vec& exponent) {
+    const Bits i = std::bit_cast<Bits>(a.v) + (std::bit_cast<Bits>(T(1)) - std::bit_cast<Bits>(kRootHalf));
+    exponent.v = T(Signed(i >> kMantissa) - Signed(kBias));
+    return {std::bit_cast<T>((i & ((Bits(1) << kMantissa) - 1)) + std::bit_cast<Bits>(kRootHalf))};
   }
   friend Vec select(Mask mask, Vec yes, Vec no) { return mask ? yes : no; }
   friend T sum(Vec a) { return a.v; }
