@@ -4,8 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-# A compiler of a vector kernel may take 1.5 GB.
-JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { fit = int($$2 / 1.5e6); n = fit < cores ? fit : cores; print n > 1 ? n : 1 }' /proc/meminfo)
+JOBS ?= $(shell tools/jobs)
 PEERS ?=
 CTEST ?=
 FUZZ_SECONDS ?= 60
@@ -40,8 +39,8 @@ test:
 
 bench: build
 	@tools/setup bench
-	bench/setup $(PEERS)
-	bench/run.py --peers "$(PEERS)"
+	PEERS=$(PEERS) bench/setup
+	PEERS=$(PEERS) build/bench-venv/bin/python bench/run.py
 
 lint:
 	@tools/setup lint

@@ -1,0 +1,39 @@
+#include "isomer/base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace isomer {
+namespace {
+
+std::string text_of(void (*call)()) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Error, NamesTheOperationAndJoinsItsParts) {
+  EXPECT_EQ(text_of([] { fail("attention", "expected K = ", 64, ", got ", 32.5); }), "attention: expected K = 64, got 32.5");
+}
+
+TEST(Error, RequireThrowsOnlyWhenFalse) {
+  EXPECT_EQ(text_of([] { require(true, "op", "expected nothing"); }), "no error");
+  EXPECT_EQ(text_of([] { require(false, "op", "expected more"); }), "op: expected more");
+}
+
+#ifdef ISOMER_ASSERTIONS
+TEST(AssertDeathTest, PrintsItsSentenceAndStops) {
+  EXPECT_DEATH(ISOMER_ASSERT(1 == 2, "one is not two"), "this should never happen: one is not two");
+}
+#else
+TEST(Assert, IsCompiledOut) {
+  int calls = 0;
+  ISOMER_ASSERT(++calls > 0, "the condition is not evaluated");
+  EXPECT_EQ(calls, 0);
+}
+#endif
+
+}  // namespace
+}  // namespace isomer

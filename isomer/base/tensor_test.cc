@@ -1,0 +1,55 @@
+#include "isomer/base/tensor.h"
+
+#include <gtest/gtest.h>
+
+namespace isomer {
+namespace {
+
+TEST(Tensor, HasShapeTypeAndSize) {
+  const Tensor t(Type::f64, {2, 3, 4});
+  EXPECT_EQ(t.type(), Type::f64);
+  EXPECT_EQ(t.size(), 24);
+  EXPECT_EQ((Tensor(Type::i64, {3, 0}).size()), 0);
+  EXPECT_EQ((Tensor(Type::f32, {}).size()), 1) << "a tensor without axes is one number";
+}
+
+TEST(Tensor, IsPresentEvenWhenEmpty) { EXPECT_TRUE((Tensor(Type::f32, {0, 5}).view<float, 2>().present())); }
+
+TEST(Tensor, ViewSharesItsMemory) {
+  const Tensor t(Type::f32, {2, 3});
+  t.view<float, 2>()(1, 2) = 8;
+  EXPECT_EQ(t.data<float>()[5], 8);
+}
+
+TEST(Tensor, CloneSharesNothing) {
+  const Tensor t(Type::i64, {2});
+  t.data<std::int64_t>()[1] = 4;
+  const Tensor copy = t.clone();
+  t.data<std::int64_t>()[1] = 5;
+  EXPECT_EQ(copy.data<std::int64_t>()[1], 4);
+  EXPECT_EQ(copy.shape(), t.shape());
+}
+
+TEST(Tensor, CastsBetweenFloatingTypes) {
+  const Tensor t(Type::f64, {2});
+  t.data<double>()[0] = 0.1;
+  t.data<double>()[1] = -2;
+  const Tensor narrow = t.cast(Type::f32);
+  EXPECT_EQ(narrow.data<float>()[0], 0.1f);
+  EXPECT_EQ(narrow.cast(Type::f64).data<double>()[1], -2.0);
+  EXPECT_EQ(t.cast(Type::f64).data<double>()[0], 0.1);
+}
+
+TEST(Type, KnowsItsWidth) {
+  EXPECT_EQ(bytes_of(Type::f32), 4);
+  EXPECT_EQ(bytes_of(Type::f64), 8);
+  EXPECT_EQ(bytes_of(Type::i64), 8);
+  EXPECT_TRUE(floating(Type::f64));
+  EXPECT_FALSE(floating(Type::i64));
+  EXPECT_EQ(type_of<float>, Type::f32);
+  EXPECT_EQ(type_of<double>, Type::f64);
+  EXPECT_EQ(type_of<std::int64_t>, Type::i64);
+}
+
+}  // namespace
+}  // namespace isomer
