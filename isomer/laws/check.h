@@ -17,10 +17,23 @@ struct CheckRow {
   std::string worst;  // the label of the worst case
 };
 
-/// `progress(done, total)` is called as the cases go by.
-[[nodiscard]] std::vector<CheckRow> check(const Law& law, Context& context, const std::function<void(int, int)>& progress = {});
+/// What to check, and who watches: `progress(done, total)` is called as the cases go by.
+struct CheckPlan {
+  std::vector<Type> types{Type::f32, Type::f64};
+  std::function<void(int, int)> progress{};
+};
+[[nodiscard]] std::vector<CheckRow> check(const Law& law, Context& context, const CheckPlan& plan = {});
 
-/// The error of `got` against `want` as above. NaN or a shape mismatch is infinite; equal infinities are no error.
+/// The type's epsilon, of which limits are multiples.
+[[nodiscard]] constexpr double epsilon_of(Type type) { return type == Type::f32 ? 0x1p-23 : 0x1p-52; }
+
+/// The largest |got − want| over `scale`. NaN or a shape mismatch is infinite; equal infinities are no error.
+[[nodiscard]] double relative_error(const Tensor& got, const Tensor& want, double scale);
+/// The same over the largest finite |want|, or 1 when that is 0.
 [[nodiscard]] double relative_error(const Tensor& got, const Tensor& want);
+
+/// The scale of one of the tensors a call returned: its largest finite |x|. A gradient that cancels to nothing beside the others
+/// (softmax of one key has no gradient) takes the scale of the largest gradient, since only that is known of its rounding errors.
+[[nodiscard]] double scale_of(const std::string& quantity, const Tensors& all);
 
 }  // namespace isomer

@@ -33,8 +33,14 @@ enum class Domain {
   offsets,    // 64-bit integers that pack sequences
 };
 
+/// Does a gradient flow into an input, or out of an output, of this domain?
+[[nodiscard]] constexpr bool differentiable(Domain domain) {
+  return domain != Domain::count && domain != Domain::scale && domain != Domain::offsets;
+}
+
 /// `dims` names the axes, e.g. "B T Gq K"; alternatives stand behind '|', e.g. "B T H|H". Letters: B, T, S, K, V, C, N as in the
 /// contracts; Gq, Gk, Gv the heads of q, k, v; H the largest of these; n the number of sequences (B, or those of offsets).
+/// The dims of `offsets` are "n+1". An output without a gradient (log_sum) has Domain::scale.
 struct TensorSpec {
   std::string_view name;
   std::string_view dims;
@@ -63,11 +69,11 @@ struct Call {
 
 /// One way of using a law that the proof covers. Sizes left out take small odd defaults.
 struct Case {
-  std::string label;
-  Settings settings;
-  std::vector<std::string> with;  // optional inputs that are given
-  Sizes sizes;
-  std::vector<Form> without;  // forms that refuse this case
+  std::string label{};
+  Settings settings{};
+  std::vector<std::string> with{};  // optional inputs that are given; "log_decay:H" picks the alternative dims "H"
+  Sizes sizes{};
+  std::vector<std::string> positive{};  // drawn as |x| + 0.1, so that sums of them stay away from zero
 };
 
 /// What to time. `variant` is one of the law's own names, e.g. "causal", "mlstm".
@@ -95,9 +101,14 @@ class Law {
   [[nodiscard]] virtual std::span<const OptionSpec> options() const = 0;
   [[nodiscard]] virtual std::span<const Form> forms() const = 0;
   [[nodiscard]] virtual std::span<const Case> cases() const = 0;
+  /// Is the form there with these options? A form that is not is refused by apply and left out by check.
+  [[nodiscard]] virtual bool offers(Form form, const Settings& settings) const;
+  /// Is the input or output part of the law with these options and inputs? apply refuses an input that is not, and the gradient
+  /// of an output that is not.
+  [[nodiscard]] virtual bool uses(std::string_view tensor, const Settings& settings, const Tensors& inputs) const;
   /// Largest error allowed, in multiples of the type's epsilon times the largest absolute value of the tensor.
   [[nodiscard]] virtual double tolerance(std::string_view quantity) const = 0;
-  /// The call's names, types, shapes and values have been checked; the law checks what only it knows.
+  /// The call's names, types, shapes, values and form have been checked; the law checks what only it knows.
   /// Returns outputs, and grad_X for every floating input X that carries one if gradients are wanted.
   [[nodiscard]] virtual Tensors run(const Call& call, const Sizes& sizes) const = 0;
   [[nodiscard]] virtual std::vector<BenchCase> bench_cases(bool quick) const = 0;

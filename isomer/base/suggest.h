@@ -1,0 +1,18 @@
+#pragma once
+// The nearest known name to one that is not known, for error texts.
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace isomer {
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+[[nodiscard]] int edit_distance(std::string_view a, std::string_view b);
+
+/// The first of the nearest names; empty when there are none.
+[[nodiscard]] std::string nearest(std::string_view word, std::span<const std::string> names);
+
+/// ", did you mean X?", or nothing when there is no name to offer.
+[[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> names);
+
+}  // namespace isomer

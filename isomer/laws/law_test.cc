@@ -1,0 +1,253 @@
+#include "isomer/laws/law.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "isomer/base/error.h"
+#include "isomer/laws/random.h"
+#include "tests/fake_law.h"
+
+namespace isomer {
+namespace {
+
+constexpr Type kType = Type::f32;
+
+/// A call that is right, for tests to spoil.
+struct LawApply : testing::Test {
+  FakeLaw law;
+  Context context{1};
+  Settings settings;
+  Form form = Form::automatic;
+  Tensors inputs = random_inputs(law, {.with = {"log_decay", "initial_state"}}, kType, 1);
+
+  Tensors run() { return apply(law, {inputs, settings, form, context}); }
+  std::string error() {
+    try {
+      (void)run();
+      return "no error";
+    } catch (const Error& problem) {
+      return problem.what();
+    }
+  }
+  void pack(std::vector<std::int64_t> offsets) {
+    inputs = random_inputs(law, {.with = {"offsets"}}, kType, 1);
+    Tensor& x = inputs["offsets"] = Tensor(Type::i64, {Index(offsets.size())});
+    std::copy(offsets.begin(), offsets.end(), x.data<std::int64_t>());
+    inputs.erase("grad_final_state");
+  }
+};
+
+TEST_F(LawApply, AcceptsWhatIsRight) {
+  const Tensors out = run();
+  EXPECT_EQ(out.at("o").shape(), (std::vector<Index>{2, 19, 2, 3}));
+  EXPECT_TRUE(out.contains("grad_log_decay"));
+  std::erase_if(inputs, [](const auto& input) { return input.first.starts_with("grad_"); });
+  EXPECT_FALSE(run().contains("grad_v"));
+}
+
+TEST_F(LawApply, NamesTheNearestInput) {
+  inputs["log_decya"] = inputs["log_decay"].clone();
+  EXPECT_EQ(error(), "fake: unknown input log_decya, did you mean log_decay?");
+}
+
+TEST_F(LawApply, NamesTheNearestGradient) {
+  inputs["grad_final_stat"] = inputs["grad_final_state"].clone();
+  EXPECT_EQ(error(), "fake: unknown input grad_final_stat, did you mean grad_final_state?");
+}
+
+TEST_F(LawApply, NamesTheNearestOption) {
+  settings["casual"] = "true";
+  EXPECT_EQ(error(), "fake: unknown option casual, did you mean causal?");
+}
+
+TEST_F(LawApply, WantsRequiredInputs) {
+  inputs.erase("k");
+  EXPECT_EQ(error(), "fake: expected an input k, found none");
+}
+
+TEST_F(LawApply, RefusesInputsThatTheOptionsDoNotUse) {
+  inputs["unused"] = Tensor(kType, {2, 19});
+  EXPECT_EQ(error(), "fake: unused is not used with these options");
+}
+
+TEST_F(LawApply, RefusesStatesThatTheOptionsDoNotUse) {
+  settings["causal"] = "false";
+  EXPECT_EQ(error(), "fake: initial_state is not used with these options");
+}
+
+TEST_F(LawApply, RefusesGradientsOfOutputsThatAreNotThere) {
+  inputs["grad_extra"] = Tensor(kType, {2, 19});
+  EXPECT_EQ(error(), "fake: grad_extra is not used with these options");
+}
+
+TEST_F(LawApply, RefusesGradientsThatDoNotFlow) {
+  inputs["grad_final_count"] = Tensor(kType, {2});
+  EXPECT_EQ(error(), "fake: no gradient enters final_count, got grad_final_count");
+}
+
+TEST_F(LawApply, WantsOneFloatingType) {
+  inputs["v"] = inputs["v"].cast(Type::f64);
+  EXPECT_EQ(error(), "fake: expected one floating type for all inputs, got F32 for grad_final_state and F64 for v");
+}
+
+TEST_F(LawApply, WantsFloatingNumbers) {
+  inputs["v"] = Tensor(Type::i64, {2, 19, 2, 3});
+  EXPECT_EQ(error(), "fake: expected v of type F32 or F64, got I64");
+}
+
+TEST_F(LawApply, WantsTheRank) {
+  inputs["q"] = Tensor(kType, {2, 19, 5});
+  EXPECT_EQ(error(), "fake: expected q of shape [B, T, Gq, K], got [2, 19, 5]");
+}
+
+TEST_F(LawApply, WantsSharedSizes) {
+  inputs["k"] = Tensor(kType, {2, 19, 2, 6});
+  EXPECT_EQ(error(), "fake: expected k of shape [B, S, Gk, K] = [2, S, Gk, 5], got [2, 19, 2, 6]");
+}
+
+TEST_F(LawApply, WantsOneOfTheAlternatives) {
+  inputs["log_decay"] = Tensor(kType, {3});
+  EXPECT_EQ(error(), "fake: expected log_decay of shape [B, T, H] = [2, 19, 2] or [H] = [2], got [3]");
+}
+
+TEST_F(LawApply, WantsStatesForEverySequence) {
+  inputs["initial_state"] = Tensor(kType, {3, 2, 3});
+  EXPECT_EQ(error(), "fake: expected initial_state of shape [n, H, V] = [2, 2, 3], got [3, 2, 3]");
+}
+
+TEST_F(LawApply, WantsGradientsOfTheOutputsShape) {
+  inputs["grad_o"] = Tensor(kType, {2, 19, 2, 4});
+  EXPECT_EQ(error(), "fake: expected grad_o of shape [B, T, H, V] = [2, 19, 2, 3], got [2, 19, 2, 4]");
+}
+
+TEST_F(LawApply, WantsHeadsThatDivide) {
+  inputs["k"] = random_inputs(law, {.sizes = {{"Gk", 3}}}, kType, 1)["k"].clone();
+  EXPECT_EQ(error(), "fake: expected heads that divide the largest count 3, got 2");
+}
+
+TEST_F(LawApply, WantsHeads) {
+  inputs["v"] = Tensor(kType, {2, 19, 0, 3});
+  EXPECT_EQ(error(), "fake: expected heads that divide the largest count 2, got 0");
+}
+
+TEST_F(LawApply, WantsSomethingInAHead) {
+  inputs["v"] = Tensor(kType, {2, 19, 2, 0});
+  EXPECT_EQ(error(), "fake: expected V >= 1, got 0");
+}
+
+TEST_F(LawApply, RefusesNaN) {
+  inputs["q"].data<float>()[5 * 2 * 3 + 7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(error(), "fake: expected finite numbers in q, got nan at [0, 3, 1, 2]");
+}
+
+TEST_F(LawApply, RefusesInfinityInGradients) {
+  inputs["grad_o"].data<float>()[0] = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(error(), "fake: expected finite numbers in grad_o, got -inf at [0, 0, 0, 0]");
+}
+
+TEST_F(LawApply, TakesADecayOfZeroButNotAnInfiniteOne) {
+  inputs["log_decay"].data<float>()[3] = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(error(), "no error");
+  inputs["log_decay"].data<float>()[3] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(error(), "fake: expected finite numbers or -inf in log_decay, got inf at [0, 1, 1]");
+}
+
+TEST_F(LawApply, RefusesFormsItDoesNotHave) {
+  form = Form::parallel;
+  EXPECT_EQ(error(), "fake: expected a form that it has with these options (auto, reference, step, chunk), got parallel");
+}
+
+TEST_F(LawApply, RefusesFormsThatTheOptionsExclude) {
+  inputs.erase("initial_state");
+  settings["causal"] = "false";
+  form = Form::step;
+  EXPECT_EQ(error(), "fake: expected a form that it has with these options (auto, reference, chunk), got step");
+}
+
+TEST_F(LawApply, PacksSequences) {
+  pack({0, 4, 4, 19});
+  EXPECT_EQ(run().at("final_state").shape(), (std::vector<Index>{3, 2, 3}));
+}
+
+TEST_F(LawApply, WantsOffsetsFromZeroToT) {
+  pack({0, 4, 18});
+  EXPECT_EQ(error(), "fake: expected offsets from 0 to T = 19, got 0 to 18");
+}
+
+TEST_F(LawApply, WantsOffsetsThatNeverDecrease) {
+  pack({0, 9, 4, 19});
+  EXPECT_EQ(error(), "fake: expected offsets that never decrease, got 9 before 4");
+}
+
+TEST_F(LawApply, WantsSomeOffsets) {
+  pack({});
+  EXPECT_EQ(error(), "fake: expected offsets of shape [n + 1], got [0]");
+}
+
+TEST_F(LawApply, WantsOffsetsOfIntegers) {
+  inputs["offsets"] = Tensor(kType, {2});
+  EXPECT_EQ(error(), "fake: expected offsets of type I64, got F32");
+}
+
+TEST_F(LawApply, PacksOnlyOneRow) {
+  Tensor& offsets = inputs["offsets"] = Tensor(Type::i64, {2});
+  offsets.data<std::int64_t>()[0] = 0;
+  offsets.data<std::int64_t>()[1] = 19;
+  EXPECT_EQ(error(), "fake: expected B = 1 with offsets, got 2");
+}
+
+TEST_F(LawApply, PacksOnlyAsManyKeysAsQueries) {
+  pack({0, 19});
+  inputs["k"] = Tensor(kType, {1, 20, 2, 5});
+  EXPECT_EQ(error(), "fake: expected S = T with offsets, got S = 20 and T = 19");
+}
+
+TEST(LawSettings, AreRead) {
+  const Settings settings{{"a", "true"}, {"b", "-2.5e-1"}, {"c", "7"}, {"d", "max"}};
+  constexpr std::array<std::string_view, 3> choices{"none", "sum", "max"};
+  EXPECT_TRUE(read_bool(settings, "a", false));
+  EXPECT_EQ(read_number(settings, "b", 1), -0.25);
+  EXPECT_EQ(read_size(settings, "c", 1), 7);
+  EXPECT_EQ(read_choice(settings, "d", choices), 2);
+  EXPECT_TRUE(read_bool(settings, "x", true));
+  EXPECT_EQ(read_number(settings, "x", 3), 3);
+  EXPECT_EQ(read_size(settings, "x", 4), 4);
+  EXPECT_EQ(read_choice(settings, "x", choices), 0);
+}
+
+TEST(LawSettings, SayWhatWasExpected) {
+  const auto error = [](const std::string& text, auto read) -> std::string {
+    const Settings settings{{"x", text}};
+    try {
+      (void)read(settings);
+      return "no error";
+    } catch (const Error& problem) {
+      return problem.what();
+    }
+  };
+  const auto flag = [](const Settings& s) { return read_bool(s, "x", false); };
+  const auto number = [](const Settings& s) { return read_number(s, "x", 0); };
+  const auto size = [](const Settings& s) { return read_size(s, "x", 0); };
+  const auto choice = [](const Settings& s) {
+    constexpr std::array<std::string_view, 3> choices{"none", "sum", "max"};
+    return read_choice(s, "x", choices);
+  };
+  EXPECT_EQ(error("yes", flag), "x: expected true or false, got yes");
+  for (const std::string text : {"", "1x", "inf", "nan", "1e999", " 1"})
+    EXPECT_EQ(error(text, number), "x: expected a finite number, got " + text);
+  for (const std::string text : {"-1", "1.5", "", "99999999999999999999"})
+    EXPECT_EQ(error(text, size), "x: expected a whole number >= 0, got " + text);
+  EXPECT_EQ(error("summ", choice), "x: expected none, sum or max, got summ");
+}
+
+TEST(LawForms, HaveNames) {
+  for (Form form : {Form::automatic, Form::reference, Form::step, Form::chunk, Form::parallel})
+    EXPECT_EQ(form_named(name_of(form)), form);
+  EXPECT_THROW((void)form_named("chunks"), Error);
+}
+
+TEST(Laws, UnknownOnesAreRefused) { EXPECT_THROW((void)find_law("attentoin"), Error); }
+
+}  // namespace
+}  // namespace isomer

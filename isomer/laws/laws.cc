@@ -1,0 +1,23 @@
+#include <vector>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+#include "isomer/laws/law.h"
+
+namespace isomer {
+
+std::span<const Law* const> laws() {
+  static const std::vector<const Law*> all{};
+  return all;
+}
+
+const Law& find_law(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Law* law : laws()) {
+    if (law->name() == name) return *law;
+    names.emplace_back(law->name());
+  }
+  throw Error("unknown law " + std::string(name) + did_you_mean(name, names));
+}
+
+}  // namespace isomer

@@ -1,0 +1,130 @@
+#include "isomer/laws/random.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isomer/base/rng.h"
+#include "isomer/laws/shapes.h"
+
+namespace isomer {
+
+namespace {
+double log_sigmoid(double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); }
+
+double draw(Domain domain, Rng& rng) {
+  const double x = rng.normal();
+  switch (domain) {
+    case Domain::log_decay:
+      return log_sigmoid(2 * x + 2);  // decays from a tenth to nearly one
+    case Domain::unit:
+      return std::exp(log_sigmoid(x));
+    case Domain::count:
+      return double(1 + rng.below(8));
+    default:
+      return x;
+  }
+}
+
+/// Numbers of a name depend on the seed and the name alone, so another optional input leaves them as they are.
+std::uint64_t stream_of(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (char c : name) hash = (hash ^ std::uint8_t(c)) * 0x100000001b3;
+  return hash;
+}
+
+struct Draw {
+  Domain domain;
+  bool positive;
+  Type type;
+  std::uint64_t seed;
+};
+
+Tensor random_tensor(std::string_view name, std::vector<Index> shape, const Draw& how) {
+  Rng rng(how.seed, stream_of(name));
+  Tensor tensor(how.type, std::move(shape));
+  for (Index i = 0; i < tensor.size(); ++i) {
+    const double x = draw(how.domain, rng);
+    const float value = float(how.positive ? std::abs(x) + 0.1 : x);
+    if (how.type == Type::f32)
+      tensor.data<float>()[i] = value;
+    else
+      tensor.data<double>()[i] = double(value);
+  }
+  return tensor;
+}
+
+/// n sequences of growing length, the second of them empty.
+Tensor random_offsets(const Sizes& sizes) {
+  const Index n = sizes.at("n"), T = sizes.at("T"), full = std::max<Index>(n - 1, 1);
+  Tensor offsets(Type::i64, {n + 1});
+  for (Index i = 0; i <= n; ++i) {
+    const Index filled = n == 1 || i < 2 ? i : i - 1;
+    offsets.data<std::int64_t>()[i] = filled * filled * T / (full * full);
+  }
+  return offsets;
+}
+
+bool named(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The axes the case gives this input, or none when it is not given.
+Axes axes_given(const TensorSpec& spec, const Case& what) {
+  for (const std::string& given : what.with) {
+    const std::size_t colon = given.find(':');
+    if (std::string_view(given).substr(0, colon) != spec.name) continue;
+    if (colon == std::string::npos) return alternatives(spec.dims).front();
+    for (const Axes& axes : alternatives(spec.dims))
+      if (axes == alternatives(std::string_view(given).substr(colon + 1)).front()) return axes;
+    fail("case", "expected an alternative of ", spec.dims, " for ", spec.name, ", got ", given);
+  }
+  return spec.required ? alternatives(spec.dims).front() : Axes{};
+}
+
+bool packs(const Law& law, const Case& what) {
+  const auto specs = law.inputs();
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const TensorSpec& spec) { return spec.domain == Domain::offsets && named(what.with, spec.name); });
+}
+}  // namespace
+
+Sizes complete(const Law& law, const Case& what) {
+  const bool packed = packs(law, what);
+  Sizes sizes = what.sizes;
+  sizes.emplace("B", packed ? 1 : 2);
+  sizes.emplace("n", packed ? 4 : sizes["B"]);
+  sizes.emplace("T", 19);
+  sizes.emplace("S", sizes["T"]);
+  Index H = 0;
+  for (const char* heads : {"Gq", "Gk", "Gv"})
+    if (sizes.contains(heads)) H = std::max(H, sizes[heads]);
+  sizes.emplace("H", H > 0 ? H : 2);
+  for (const char* heads : {"Gq", "Gk", "Gv"}) sizes.emplace(heads, sizes["H"]);
+  sizes.emplace("K", 5);
+  sizes.emplace("V", 3);
+  sizes.emplace("N", 3);
+  sizes.emplace("C", 4);
+  return sizes;
+}
+
+Tensors random_inputs(const Law& law, const Case& what, Type type, std::uint64_t seed) {
+  const Sizes sizes = complete(law, what);
+  Tensors inputs;
+  for (const TensorSpec& spec : law.inputs()) {
+    const Axes axes = axes_given(spec, what);
+    if (axes.empty()) continue;
+    const std::string name(spec.name);
+    inputs.emplace(name, spec.domain == Domain::offsets
+                             ? random_offsets(sizes)
+                             : random_tensor(name, shape_of(axes, sizes), {spec.domain, named(what.positive, name), type, seed}));
+  }
+  for (const TensorSpec& spec : law.outputs()) {
+    if (!differentiable(spec.domain) || !law.uses(spec.name, what.settings, inputs)) continue;
+    const std::string name = "grad_" + std::string(spec.name);
+    inputs.emplace(name, random_tensor(name, shape_of(alternatives(spec.dims).front(), sizes),
+                                       {Domain::normal, named(what.positive, name), type, seed}));
+  }
+  return inputs;
+}
+
+}  // namespace isomer

@@ -1,0 +1,58 @@
+// The readers of options.
+#include <charconv>
+#include <cmath>
+
+#include "isomer/base/error.h"
+#include "isomer/laws/law.h"
+
+namespace isomer {
+
+namespace {
+/// The setting's text, or null.
+const std::string* text_of(const Settings& settings, std::string_view name) {
+  const auto found = settings.find(name);
+  return found == settings.end() ? nullptr : &found->second;
+}
+
+template <class T>
+bool parse(const std::string& text, T& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size();
+}
+}  // namespace
+
+bool read_bool(const Settings& settings, std::string_view name, bool fallback) {
+  const std::string* text = text_of(settings, name);
+  if (text == nullptr) return fallback;
+  require(*text == "true" || *text == "false", std::string(name).c_str(), "expected true or false, got ", *text);
+  return *text == "true";
+}
+
+double read_number(const Settings& settings, std::string_view name, double fallback) {
+  const std::string* text = text_of(settings, name);
+  if (text == nullptr) return fallback;
+  double value = 0;
+  require(parse(*text, value) && std::isfinite(value), std::string(name).c_str(), "expected a finite number, got ", *text);
+  return value;
+}
+
+Index read_size(const Settings& settings, std::string_view name, Index fallback) {
+  const std::string* text = text_of(settings, name);
+  if (text == nullptr) return fallback;
+  Index value = 0;
+  require(parse(*text, value) && value >= 0, std::string(name).c_str(), "expected a whole number >= 0, got ", *text);
+  return value;
+}
+
+int read_choice(const Settings& settings, std::string_view name, std::span<const std::string_view> choices) {
+  const std::string* text = text_of(settings, name);
+  if (text == nullptr) return 0;
+  std::string all;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (choices[i] == *text) return int(i);
+    all += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + std::string(choices[i]);
+  }
+  fail(std::string(name).c_str(), "expected ", all, ", got ", *text);
+}
+
+}  // namespace isomer
