@@ -6,7 +6,7 @@ install(TARGETS isomer EXPORT isomerTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_
 install(EXPORT isomerTargets NAMESPACE isomer:: DESTINATION ${package_dir})
 # Headers keep their tree. What a translation unit of one instruction set is made of stays inside, and so does the test kit.
 install(DIRECTORY isomer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*_impl.h" EXCLUDE
-        PATTERN "simd" EXCLUDE PATTERN "properties.h" EXCLUDE)
+        PATTERN "simd" EXCLUDE PATTERN "properties*.h" EXCLUDE)
 if(TARGET isomer_cli)
   install(TARGETS isomer_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
