@@ -4,7 +4,6 @@ Threads of a pool may spin long after their work is done, so a worker is stopped
 Each worker is a process group of the driver's session: if the driver dies, the kernel ends the stopped group.
 """
 
-import contextlib
 import json
 import os
 import pathlib
@@ -59,7 +58,6 @@ class Worker:
         if self.process is not None:
             self.signal(signal.SIGKILL)
             self.process.wait()
-            with contextlib.suppress(BrokenPipeError):  # what it never read is still in the buffer
-                self.process.stdin.close()
+            self.process.stdin.close()
             self.process.stdout.close()
             self.process = None
