@@ -4,6 +4,7 @@ Threads of a pool may spin long after their work is done, so a worker is stopped
 Each worker is a process group of the driver's session: if the driver dies, the kernel ends the stopped group.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -58,6 +59,7 @@ class Worker:
         if self.process is not None:
             self.signal(signal.SIGKILL)
             self.process.wait()
-            self.process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # what it never read is still in the buffer
+                self.process.stdin.close()
             self.process.stdout.close()
             self.process = None
