@@ -72,7 +72,10 @@ inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc,
 #pragma GCC unroll 6
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) sum[i][v] = store == Store::add ? load(c + i * ldc + v * V::lanes, v) : V::zero();
+    for (int v = 0; v < vectors; ++v) sum[i][v] = V::zero();
+      // C may be far away: it is fetched while the sums run, and added last.
+#pragma GCC unroll 6
+  for (int i = 0; i < rows; ++i) __builtin_prefetch(c + i * ldc, 1);
   const T* ap = a.data + p.begin * a.column;
   const T* bp = b + p.begin * ldb;
   for (Index n = p.end - p.begin; n > 0; --n) {
@@ -93,6 +96,7 @@ inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc,
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
       T* q = c + i * ldc + v * V::lanes;
+      if (store == Store::add) sum[i][v] = sum[i][v] + load(q, v);
       if (cut && v == vectors - 1)
         sum[i][v].store(q, tail);
       else
@@ -170,8 +174,8 @@ template <class T, Isa I>
 void pack(Index rows, Index columns, const T* src, Index lds, T* dst, Index panel) noexcept {
   using V = simd::Vec<T, I>;
   constexpr Index width = kTileColumns<T, I>;
-  for (Index j = 0; j < columns; j += width)
-    for (Index i = 0; i < rows; ++i)
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < columns; j += width)
       for (Index v = 0; v < width; v += V::lanes) {
         const Index left = columns - j - v;
         (left > 0 ? V::load(src + i * lds + j + v, left) : V::zero()).store(dst + j / width * panel + i * width + v);

@@ -1,0 +1,137 @@
+#include "isomer/kernels/gemm/gemm.h"
+
+#include <algorithm>
+
+#include "isomer/base/error.h"
+#include "isomer/kernels/gemm/gemm_kernels.h"
+
+namespace isomer {
+
+namespace {
+
+using gemm::Block;
+using gemm::kPanelMultiple;
+using gemm::Matrix;
+
+// Depth of a block: a panel of B (2 vectors wide) takes 24 of the 32 KB of L1, through which the rows of A pass.
+constexpr Index kDepth = 384;
+// Rows of A packed at a time: 144 KB, a part of the L2 that leaves room for the panels of B that pass through.
+constexpr Index kRows = 96;
+// Columns of B packed at a time: 6 MB, kept in L3 while all rows of A pass.
+constexpr Index kColumns = 4096;
+// Fewer tasks than this leave threads idle, so blocks of rows and columns shrink to these sizes to make more.
+constexpr Index kTasks = 8, kFewRows = 48, kFewColumns = 512;
+// Columns packed by one task.
+constexpr Index kPackColumns = 128;
+// Up to this many multiply-adds, packing costs more than it saves.
+constexpr Index kDirect = Index(96) * 96 * 96;
+
+/// [0, size) in equal parts of at most `most`, each but the last a multiple of `unit`.
+struct Parts {
+  Index step, count;
+  Parts(Index size, Index most, Index unit)
+      : step(std::max(unit, round_up(ceil_div(size, ceil_div(size, most)), unit))), count(ceil_div(size, step)) {}
+};
+
+template <class T>
+Matrix<T> shifted(Matrix<T> m, Index row, Index column) {
+  return {m.data + row * m.row + column * m.column, m.row, m.column};
+}
+
+template <class T>
+struct Problem {
+  Index M, N, K;
+  Matrix<T> a, b;
+  View<T, 2> c;
+  T alpha;
+  bool add;  // to C, which is scaled by beta already
+};
+
+/// One block of depth and columns: packs B, then every task packs its rows of A and multiplies.
+template <class T, Isa I>
+void multiply_block(const Problem<T>& x, Index p, Index depth, T* packed, Context& context) {
+  context.parallel(ceil_div(x.N, kPackColumns), [&](Index task, Workspace&) {
+    const Index j = task * kPackColumns;
+    gemm::pack_columns<T, I>(depth, std::min(kPackColumns, x.N - j), shifted(x.b, p, j), packed + depth * j);
+  });
+  const Index row_parts = std::max(ceil_div(x.M, kRows), std::min(kTasks, ceil_div(x.M, kFewRows)));
+  const Parts rows(x.M, ceil_div(x.M, row_parts), 6);
+  const Index column_parts = std::clamp<Index>(x.N / kFewColumns, 1, ceil_div(kTasks, rows.count));
+  const Parts columns(x.N, ceil_div(x.N, column_parts), kPanelMultiple);
+  context.parallel(rows.count * columns.count, [&](Index task, Workspace& scratch) {
+    const Workspace::Scope scope(scratch);
+    const Index i = task / columns.count * rows.step, j = task % columns.count * columns.step;
+    const Index m = std::min(rows.step, x.M - i), n = std::min(columns.step, x.N - j);
+    T* block = scratch.take<T>(m * kDepth);
+    gemm::pack_rows<T, I>(m, depth, shifted(x.a, i, p), x.alpha, block, kDepth);
+    gemm::multiply_packed<T, I>(m, n, depth, Matrix<T>{block, kDepth, 1}, packed + depth * j,
+                                Block<T>{x.c.at(i, j), x.c.stride[0], x.add || p > 0});
+  });
+}
+
+/// C has dense rows and nothing is empty.
+template <class T, Isa I>
+void multiply(const Problem<T>& x, Context& context) {
+  if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1))
+    return gemm::multiply_direct<T, I>(x.M, x.N, x.K, x.a, x.b, Block<T>{x.c.data, x.c.stride[0], x.add});
+  const Workspace::Scope scope(context.workspace());
+  const Parts depths(x.K, kDepth, 1);
+  T* packed = context.workspace().template take<T>(depths.step * round_up(std::min(x.N, kColumns), kPanelMultiple));
+  for (Index j = 0; j < x.N; j += kColumns) {
+    Problem<T> part = x;
+    part.N = std::min(kColumns, x.N - j);
+    part.b = shifted(x.b, 0, j);
+    part.c = slice(x.c, 1, j, part.N);
+    for (Index p = 0; p < x.K; p += depths.step) multiply_block<T, I>(part, p, std::min(depths.step, x.K - p), packed, context);
+  }
+}
+
+/// C = beta · C, without reading it when beta = 0.
+template <class T>
+void scale(View<T, 2> c, T beta) {
+  for (Index i = 0; i < c.shape[0]; ++i)
+    for (Index j = 0; j < c.shape[1]; ++j) c(i, j) = beta == T(0) ? T(0) : beta * c(i, j);
+}
+
+template <class T>
+void run(View<const T, 2> a, View<const T, 2> b, View<T, 2> c, Context& context, MatmulOptions<T> options) {
+  const Index M = c.shape[0], N = c.shape[1], K = a.shape[1];
+  require(a.shape[0] == M && b.shape[1] == N, "matmul", "expected C [", a.shape[0], ", ", b.shape[1], "], got [", M, ", ", N,
+          "]");
+  require(b.shape[0] == K, "matmul", "expected B with ", K, " rows, the columns of A, got ", b.shape[0]);
+  if (M == 0 || N == 0) return;
+  // The kernels write rows: a C of dense columns is the transposed product, any other goes by way of a copy.
+  if (c.stride[1] != 1 && N > 1) {
+    if (c.stride[0] == 1 || M == 1) return run(transposed(b), transposed(a), transposed(c), context, options);
+    const Workspace::Scope scope(context.workspace());
+    const View<T, 2> copy = contiguous(context.workspace().template take<T>(M * N), {M, N});
+    run(a, b, copy, context, {.alpha = options.alpha});
+    for (Index i = 0; i < M; ++i)
+      for (Index j = 0; j < N; ++j) c(i, j) = copy(i, j) + (options.beta == T(0) ? T(0) : options.beta * c(i, j));
+    return;
+  }
+  const bool empty = K == 0 || options.alpha == T(0);
+  if ((options.beta != T(0) && options.beta != T(1)) || (empty && options.beta == T(0))) scale(c, options.beta);
+  if (empty) return;
+  const Problem<T> problem{.M = M,
+                           .N = N,
+                           .K = K,
+                           .a = {a.data, a.stride[0], a.stride[1]},
+                           .b = {b.data, b.stride[0], b.stride[1]},
+                           .c = c,
+                           .alpha = options.alpha,
+                           .add = options.beta != T(0)};
+  with_isa(context.isa(), [&]<Isa I>() { multiply<T, I>(problem, context); });
+}
+
+}  // namespace
+
+void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Context& context, MatmulOptions<float> options) {
+  run(a, b, c, context, options);
+}
+void matmul(View<const double, 2> a, View<const double, 2> b, View<double, 2> c, Context& context,
+            MatmulOptions<double> options) {
+  run(a, b, c, context, options);
+}
+
+}  // namespace isomer

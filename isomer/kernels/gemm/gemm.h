@@ -1,0 +1,33 @@
+#pragma once
+// The product of large matrices: C = alpha·A·B + beta·C. Inside a kernel, for products of the size of a chunk, use tile_impl.h.
+//
+//   matmul(x, transposed(weight), y, context);                        // y [M, N] = x [M, K] · weightᵀ, weight [N, K]
+//   matmul(transposed(x), dy, dweight, context, {.beta = 1.0f});      // adds to dweight
+//
+// A [M, K], B [K, N] and C [M, N] may have any strides; C may not overlap A or B, nor itself. beta = 0 does not read C.
+// Cost: 2·M·N·K flops. Scratch: at most 4096 · 384 elements for B, and a block of A for each thread.
+// Sums run over K in blocks of a size set by K alone, so the result does not depend on the number of threads.
+// Why our own: docs/decisions/0001-gemm.md.
+#include "isomer/base/context.h"
+#include "isomer/base/view.h"
+
+namespace isomer {
+
+template <class T>
+struct MatmulOptions {
+  T alpha = 1;
+  T beta = 0;
+};
+
+void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Context& context,
+            MatmulOptions<float> options = {});
+void matmul(View<const double, 2> a, View<const double, 2> b, View<double, 2> c, Context& context,
+            MatmulOptions<double> options = {});
+
+/// The same elements with rows and columns exchanged.
+template <class T>
+[[nodiscard]] View<T, 2> transposed(View<T, 2> x) {
+  return {x.data, {x.shape[1], x.shape[0]}, {x.stride[1], x.stride[0]}};
+}
+
+}  // namespace isomer

@@ -1,0 +1,43 @@
+#pragma once
+// The parts of gemm that exist once for each instruction set, as gemm.cc sees them.
+#include "isomer/base/cpu.h"
+#include "isomer/base/index.h"
+
+namespace isomer::gemm {
+
+/// Element (i, j) is data[i * row + j * column].
+template <class T>
+struct Matrix {
+  const T* data;
+  Index row, column;
+};
+
+/// Where a product goes: dense rows, set or added to.
+template <class T>
+struct Block {
+  T* data;
+  Index row;
+  bool add;
+};
+
+/// A multiple of the width of a panel on every instruction set: columns are cut only here.
+inline constexpr Index kPanelMultiple = 16;
+
+/// dst = alpha · A [rows, depth], rows `stride` apart.
+template <class T, Isa I>
+void pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* dst, Index stride) noexcept;
+
+/// dst [depth · round_up(columns, kPanelMultiple)] = the panels of B [depth, columns]; column j starts at depth · j when j is
+/// a multiple of kPanelMultiple.
+template <class T, Isa I>
+void pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept;
+
+/// C [M, N] = or += A [M, depth] · B, with B as pack_columns left it.
+template <class T, Isa I>
+void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept;
+
+/// The same for a B with dense rows that is small enough to stay in cache unpacked.
+template <class T, Isa I>
+void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
+
+}  // namespace isomer::gemm

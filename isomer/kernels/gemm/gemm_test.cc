@@ -1,0 +1,158 @@
+#include "isomer/kernels/gemm/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "isomer/base/error.h"
+#include "isomer/base/rng.h"
+#include "isomer/kernels/gemm/peak.h"
+
+namespace isomer {
+namespace {
+
+enum class Layout { rows, columns, strided };
+constexpr Layout kLayouts[] = {Layout::rows, Layout::columns, Layout::strided};
+
+/// A matrix in the given layout inside a larger array of NaN, so that reading outside shows in the result.
+template <class T>
+struct Matrix {
+  std::vector<T> storage;
+  View<T, 2> view;
+
+  Matrix(Index rows, Index columns, Layout layout, Rng& rng) {
+    view.shape = {rows, columns};
+    if (layout == Layout::rows) view.stride = {columns + 3, 1};
+    if (layout == Layout::columns) view.stride = {1, rows + 5};
+    if (layout == Layout::strided) view.stride = {2 * columns + 1, 2};
+    const Index guard = 40;
+    const Index size = rows * view.stride[0] + columns * view.stride[1] + 2 * guard;
+    storage.assign(std::size_t(size), std::numeric_limits<T>::quiet_NaN());
+    view.data = storage.data() + guard;
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < columns; ++j) view(i, j) = T(rng.normal());
+  }
+  void fill(T value) {
+    for (Index i = 0; i < view.shape[0]; ++i)
+      for (Index j = 0; j < view.shape[1]; ++j) view(i, j) = value;
+  }
+  [[nodiscard]] Index numbers() const {
+    Index n = 0;
+    for (T x : storage) n += std::isnan(x) ? 0 : 1;
+    return n;
+  }
+};
+
+template <class T>
+double want(View<T, 2> a, View<T, 2> b, Index i, Index j) {
+  double sum = 0;
+  for (Index p = 0; p < a.shape[1]; ++p) sum += double(a(i, p)) * double(b(p, j));
+  return sum;
+}
+
+struct Size {
+  Index M, N, K;
+};
+
+template <class T>
+void expect_product(Size s, Layout la, Layout lb, Layout lc, MatmulOptions<T> options, Context& context) {
+  Rng rng(std::uint64_t(s.M * 10007 + s.N * 101 + s.K));
+  const Matrix<T> a(s.M, s.K, la, rng), b(s.K, s.N, lb, rng);
+  Matrix<T> c(s.M, s.N, lc, rng);
+  if (options.beta == T(0)) c.fill(std::numeric_limits<T>::quiet_NaN());
+  const Matrix<T> before = [&] {
+    Matrix<T> copy = c;
+    copy.view.data = copy.storage.data() + (c.view.data - c.storage.data());
+    return copy;
+  }();
+  matmul(a.view, b.view, c.view, context, options);
+  // Standard normal factors: the sum of absolute terms is about 0.64 K.
+  const double limit = std::numeric_limits<T>::epsilon() * (4 + double(s.K));
+  for (Index i = 0; i < s.M; ++i)
+    for (Index j = 0; j < s.N; ++j) {
+      const double old = options.beta == T(0) ? 0 : double(options.beta) * double(before.view(i, j));
+      const double expected = double(options.alpha) * want(a.view, b.view, i, j) + old;
+      ASSERT_NEAR(double(c.view(i, j)), expected, limit * (1 + std::fabs(double(options.alpha))))
+          << s.M << "x" << s.N << "x" << s.K << " at " << i << ", " << j;
+    }
+  EXPECT_EQ(c.numbers(), s.M * s.N) << "wrote outside C";
+}
+
+template <class T>
+class Gemm : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(Gemm, Types);
+
+TYPED_TEST(Gemm, MultipliesAnySizeInAnyLayout) {
+  Context context(2);
+  const Size sizes[] = {{1, 1, 1},    {1, 17, 5},     {7, 1, 3},      {6, 16, 8},
+                        {13, 31, 29}, {97, 101, 103}, {150, 33, 390}, {50, 1030, 40}};
+  for (const Size& s : sizes)
+    for (Layout la : kLayouts)
+      for (Layout lb : kLayouts)
+        for (Layout lc : kLayouts) expect_product<TypeParam>(s, la, lb, lc, {}, context);
+}
+
+TYPED_TEST(Gemm, CutsLargeProducts) {
+  Context context(2);
+  expect_product<TypeParam>({20, 4200, 30}, Layout::rows, Layout::columns, Layout::rows, {}, context);
+  expect_product<TypeParam>({300, 40, 800}, Layout::columns, Layout::rows, Layout::columns, {.beta = 1}, context);
+}
+
+TYPED_TEST(Gemm, ScalesAndAdds) {
+  Context context(1);
+  for (TypeParam alpha : {TypeParam(1), TypeParam(-0.5), TypeParam(0)})
+    for (TypeParam beta : {TypeParam(0), TypeParam(1), TypeParam(0.25)})
+      for (Size s : {Size{9, 21, 17}, Size{120, 110, 100}})
+        for (Layout layout : kLayouts)
+          expect_product<TypeParam>(s, Layout::rows, layout, layout, {.alpha = alpha, .beta = beta}, context);
+}
+
+TYPED_TEST(Gemm, AnEmptySumIsZero) {
+  Context context(1);
+  for (TypeParam beta : {TypeParam(0), TypeParam(1), TypeParam(2)})
+    expect_product<TypeParam>({3, 4, 0}, Layout::rows, Layout::rows, Layout::rows, {.beta = beta}, context);
+  expect_product<TypeParam>({0, 4, 3}, Layout::rows, Layout::rows, Layout::rows, {}, context);
+  expect_product<TypeParam>({4, 0, 3}, Layout::rows, Layout::rows, Layout::rows, {}, context);
+}
+
+TYPED_TEST(Gemm, DoesNotDependOnTheNumberOfThreads) {
+  const Index M = 203, N = 1100, K = 500;
+  Rng rng(3);
+  const Matrix<TypeParam> a(M, K, Layout::columns, rng), b(K, N, Layout::rows, rng);
+  std::vector<TypeParam> first;
+  for (int threads : {1, 2, 7}) {
+    Context context(threads);
+    std::vector<TypeParam> c(std::size_t(M * N));
+    matmul(a.view, b.view, contiguous(c.data(), {M, N}), context);
+    if (first.empty()) first = c;
+    EXPECT_EQ(c, first) << threads << " threads";
+  }
+}
+
+TEST(GemmErrors, SayWhatWasExpected) {
+  Context context(1);
+  std::vector<float> x(100);
+  const auto view = [&](Index m, Index n) { return contiguous(x.data(), {m, n}); };
+  const auto text = [&](View<float, 2> a, View<float, 2> b, View<float, 2> c) -> std::string {
+    try {
+      matmul(a, b, c, context);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(text(view(2, 3), view(4, 5), view(2, 5)), "matmul: expected B with 3 rows, the columns of A, got 4");
+  EXPECT_EQ(text(view(2, 3), view(3, 5), view(3, 5)), "matmul: expected C [2, 5], got [3, 5]");
+}
+
+TEST(Peak, IsMeasured) {
+  Context context(1);
+  EXPECT_GT(measure_peak(context), 0.01);
+}
+
+}  // namespace
+}  // namespace isomer
