@@ -2,12 +2,13 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
+#include "isomer/laws/attention/attention_law.h"
 #include "isomer/laws/law.h"
 
 namespace isomer {
 
 std::span<const Law* const> laws() {
-  static const std::vector<const Law*> all{};
+  static const std::vector<const Law*> all{&attention_law()};
   return all;
 }
 

@@ -1,0 +1,116 @@
+// What `isomer bench` times of attention.
+#include <array>
+#include <memory>
+
+#include "isomer/base/rng.h"
+#include "isomer/laws/attention/attention.h"
+#include "isomer/laws/attention/attention_law.h"
+
+namespace isomer::attention_detail {
+
+namespace {
+
+/// Everything a timed call needs, kept between calls.
+struct Work {
+  AttentionOptions options;
+  Form form;
+  Buffer<float> memory;
+  AttentionInputs<float> in;
+  AttentionOutputs<float> out;
+  View<const float, 4> grad_o;
+  AttentionGradients<float> grad;
+  AttentionTape<float> tape;
+  std::unique_ptr<AttentionState<float>> state;
+
+  Work(const BenchCase& c, Index S) : form(c.form), memory(c.B * c.H * (3 * c.T + 2 * S) * (c.K + c.V)) {
+    options.window = c.window;
+    Rng rng(1);
+    for (float& x : memory) x = float(rng.uniform() * 2 - 1);
+    float* next = memory.data();
+    const auto take = [&](Index rows, Index width) {
+      const auto view = contiguous(next, {c.B, rows, c.H, width});
+      next += view.size();
+      return view;
+    };
+    in = {take(c.T, c.K), take(S, c.K), take(S, c.V)};
+    out = {.o = take(c.T, c.V), .tape = &tape};
+    grad_o = take(c.T, c.V);
+    grad = {take(c.T, c.K), take(S, c.K), take(S, c.V)};
+  }
+};
+
+/// Pairs of a query and a key that it sees.
+double pairs(const BenchCase& c, double S) {
+  const double T = double(c.T), w = double(c.window);
+  if (c.direction == "step") return S;
+  if (w == 0 || w >= T) return T * (T + 1) / 2;
+  return w * (w + 1) / 2 + (T - w) * w;
+}
+
+}  // namespace
+
+std::vector<BenchCase> bench_cases(bool quick) {
+  std::vector<BenchCase> all;
+  const std::vector<Index> lengths = quick ? std::vector<Index>{512, 2048} : std::vector<Index>{512, 2048, 8192};
+  for (Index D : quick ? std::vector<Index>{64} : std::vector<Index>{64, 128})
+    for (Index T : lengths)
+      for (const char* direction : {"forward", "backward"})
+        all.push_back(
+            {.subject = "attention", .variant = "causal", .direction = direction, .T = T, .H = D == 64 ? 8 : 4, .K = D, .V = D});
+  for (const char* direction : {"forward", "backward"})
+    all.push_back({.subject = "attention", .variant = "window", .direction = direction, .T = quick ? 2048 : 8192, .window = 256});
+  all.push_back({.subject = "attention", .variant = "causal", .form = Form::step, .direction = "step", .T = 1, .S = 2048});
+  if (!quick)
+    for (const char* direction : {"forward", "backward"})
+      all.push_back({.subject = "attention", .variant = "causal", .direction = direction, .T = 16384, .H = 1});
+  return all;
+}
+
+BenchWork prepare_bench(const BenchCase& c) {
+  require(c.variant == "causal" || c.variant == "window", "attention", "expected the variant causal or window, got ", c.variant);
+  const bool step = c.direction == "step";
+  const Index S = step ? std::max<Index>(c.S, 1) : c.T;
+  auto work = std::make_shared<Work>(c, S);
+  const double once = double(c.B * c.H) * pairs(c, double(S)) * 2.0 * double(c.K + c.V);
+  BenchWork bench;
+  bench.state_bytes = double(c.H * (c.window > 0 ? std::min(c.window, S) : S) * (c.K + c.V)) * sizeof(float);
+  if (step) {
+    work->state =
+        std::make_unique<AttentionState<float>>(AttentionState<float>::Shape{c.B, c.H, c.H, c.H, c.K, c.V}, work->options);
+    const auto token = [](auto view, Index t) { return slice(view, 1, t, 1); };
+    for (Index t = 0; t < S; ++t) work->state->append(token(work->in.k, t), token(work->in.v, t), {});
+    // The state grows by a token a call; set it back now and then, so that what is timed stays a read of about S keys.
+    bench.run = [work, token, start = *work->state](Context& context) {
+      if (work->state->length() >= start.length() + 64) *work->state = start;
+      attention_step<float>({token(work->in.q, 0), token(work->in.k, 0), token(work->in.v, 0)}, work->options, *work->state,
+                            work->out, context);
+    };
+    bench.flops = once;
+    return bench;
+  }
+  const auto forward = [work](Context& context) { attention(work->in, work->options, work->form, work->out, context); };
+  const auto backward = [work](Context& context) {
+    attention_vjp(work->in, work->options, work->form, work->out, work->grad_o, work->grad, context);
+  };
+  if (c.direction == "forward") {
+    bench.run = forward;
+    bench.flops = once;
+  } else if (c.direction == "backward") {
+    auto ready = std::make_shared<bool>(false);
+    bench.run = [=](Context& context) {
+      if (!*ready) forward(context);
+      *ready = true;
+      backward(context);
+    };
+    bench.flops = 2.5 * once;
+  } else {
+    bench.run = [=](Context& context) {
+      forward(context);
+      backward(context);
+    };
+    bench.flops = 3.5 * once;
+  }
+  return bench;
+}
+
+}  // namespace isomer::attention_detail

@@ -1,0 +1,163 @@
+#include "isomer/laws/attention/attention_law.h"
+
+#include <array>
+
+#include "isomer/laws/attention/attention.h"
+
+namespace isomer {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kKernels{"exp", "taylor"};
+constexpr std::array<std::string_view, 7> kNormalisers{"sum", "l2", "rms", "layer", "count", "gate", "none"};
+
+AttentionOptions options_from(const Settings& settings) {
+  AttentionOptions o;
+  if (settings.contains("scale")) o.scale = read_number(settings, "scale", 0);
+  if (settings.contains("eps")) o.eps = read_number(settings, "eps", 0);
+  if (!read_bool(settings, "causal", true)) o.direction = AttentionOptions::Direction::bidirectional;
+  o.window = read_size(settings, "window", 0);
+  o.sinks = read_size(settings, "sinks", 0);
+  o.kernel = AttentionOptions::Kernel(read_choice(settings, "kernel", kKernels));
+  o.order = int(read_size(settings, "order", 2));
+  o.normaliser = AttentionOptions::Normaliser(read_choice(settings, "normaliser", kNormalisers));
+  require(!settings.contains("order") || o.kernel == AttentionOptions::Kernel::taylor, "attention",
+          "expected order only with kernel=taylor");
+  return o;
+}
+
+template <class T>
+Tensors run_typed(const Call& call, const Sizes& sizes) {
+  const auto given = [&](const char* name) { return call.inputs.contains(name); };
+  const auto view4 = [&](const char* name) { return call.inputs.at(name).view<const T, 4>(); };
+  const auto view3 = [&](const char* name) { return given(name) ? call.inputs.at(name).view<const T, 3>() : View<const T, 3>{}; };
+  AttentionInputs<T> in{view4("q"), view4("k"), view4("v"), view3("log_forget"), view3("gate")};
+  if (given("offsets"))
+    in.offsets = {call.inputs.at("offsets").data<std::int64_t>(), std::size_t(call.inputs.at("offsets").size())};
+  const AttentionOptions options = options_from(call.settings);
+
+  Tensors out;
+  const Index B = sizes.at("B"), L = sizes.at("T"), H = sizes.at("H");
+  const auto add = [&](const std::string& name, std::vector<Index> shape) {
+    return &(out[name] = Tensor(type_of<T>, std::move(shape)));
+  };
+  AttentionTape<T> tape;
+  AttentionOutputs<T> forward{.o = add("o", {B, L, H, sizes.at("V")})->template view<T, 4>(), .tape = &tape};
+  if (options.kernel == AttentionOptions::Kernel::exp && options.normaliser == AttentionOptions::Normaliser::sum)
+    forward.log_sum = add("log_sum", {B, L, H})->template view<T, 3>();
+  attention(in, options, call.form, forward, call.context);
+  if (!given("grad_o")) return out;
+
+  const auto like = [&](const char* name) { return add(std::string("grad_") + name, call.inputs.at(name).shape()); };
+  AttentionGradients<T> grad{like("q")->template view<T, 4>(), like("k")->template view<T, 4>(),
+                             like("v")->template view<T, 4>()};
+  if (given("log_forget")) grad.log_forget = like("log_forget")->template view<T, 3>();
+  if (given("gate")) grad.gate = like("gate")->template view<T, 3>();
+  attention_vjp(in, options, call.form, forward, view4("grad_o"), grad, call.context);
+  return out;
+}
+
+class AttentionLaw final : public Law {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "attention"; }
+  [[nodiscard]] std::string_view equation() const override { return "o = N( sum_s kernel(scale q.k_s) exp(c_t - c_s) v_s )"; }
+  [[nodiscard]] std::span<const TensorSpec> inputs() const override {
+    static constexpr std::array<TensorSpec, 6> specs{{{"q", "B T Gq K", Domain::normal, true},
+                                                      {"k", "B S Gk K", Domain::normal, true},
+                                                      {"v", "B S Gv V", Domain::normal, true},
+                                                      {"log_forget", "B S H", Domain::log_decay},
+                                                      {"gate", "B T H", Domain::unit},
+                                                      {"offsets", "n+1", Domain::offsets}}};
+    return specs;
+  }
+  [[nodiscard]] std::span<const TensorSpec> outputs() const override {
+    static constexpr std::array<TensorSpec, 2> specs{{{"o", "B T H V"}, {"log_sum", "B T H", Domain::scale}}};
+    return specs;
+  }
+  [[nodiscard]] std::span<const OptionSpec> options() const override {
+    static constexpr std::array<OptionSpec, 8> specs{
+        {{"scale", "K^-1/2", "factor of the logits"},
+         {"causal", "true", "a query sees no later key"},
+         {"window", "0", "keys a query sees, itself included; 0: all"},
+         {"sinks", "0", "first keys of a sequence that stay visible"},
+         {"kernel", "exp", "exp | taylor"},
+         {"order", "2", "of the Taylor polynomial"},
+         {"normaliser", "sum", "sum | l2 | rms | layer | count | gate | none"},
+         {"eps", "sum 0, l2 1e-12, rms 1e-6, layer 1e-5", "keeps the normaliser from dividing by zero"}}};
+    return specs;
+  }
+  [[nodiscard]] std::span<const Form> forms() const override {
+    static constexpr std::array all{Form::reference, Form::step, Form::chunk, Form::parallel};
+    return all;
+  }
+  [[nodiscard]] std::span<const Case> cases() const override;
+  [[nodiscard]] bool offers(Form form, const Settings& settings) const override {
+    return Law::offers(form, settings) && (form != Form::step || read_bool(settings, "causal", true));
+  }
+  [[nodiscard]] bool uses(std::string_view tensor, const Settings& settings, const Tensors&) const override {
+    const AttentionOptions o = options_from(settings);
+    if (tensor == "gate") return o.normaliser == AttentionOptions::Normaliser::gate;
+    if (tensor == "log_forget") return o.direction == AttentionOptions::Direction::causal;
+    if (tensor == "log_sum")
+      return o.kernel == AttentionOptions::Kernel::exp && o.normaliser == AttentionOptions::Normaliser::sum;
+    return true;
+  }
+  [[nodiscard]] double tolerance(std::string_view quantity) const override {
+    // Logits of ±100 lose 100 epsilon by themselves; everything else stays within a tenth of this.
+    return quantity.starts_with("grad_") ? 256 : 96;
+  }
+  [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
+    return call.inputs.at("q").type() == Type::f32 ? run_typed<float>(call, sizes) : run_typed<double>(call, sizes);
+  }
+  [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return attention_detail::bench_cases(quick); }
+  [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return attention_detail::prepare_bench(what); }
+};
+
+std::span<const Case> AttentionLaw::cases() const {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> cases{
+        {.label = "softmax"},
+        {.label = "long heads", .sizes = {{"B", 1}, {"T", 300}, {"H", 1}, {"K", 64}, {"V", 40}}},
+        {.label = "bidirectional", .settings = {{"causal", "false"}}},
+        {.label = "cross", .settings = {{"causal", "false"}}, .sizes = {{"S", 31}}},
+        {.label = "bidirectional window", .settings = {{"causal", "false"}, {"window", "4"}}},
+        {.label = "window", .settings = {{"window", "5"}}},
+        {.label = "window and sinks", .settings = {{"window", "5"}, {"sinks", "3"}}},
+        {.label = "long window and sinks",
+         .settings = {{"window", "70"}, {"sinks", "5"}},
+         .with = {"log_forget"},
+         .sizes = {{"B", 1}, {"T", 400}}},
+        {.label = "forget", .with = {"log_forget"}},
+        {.label = "forget, window and sinks", .settings = {{"window", "6"}, {"sinks", "2"}}, .with = {"log_forget"}},
+        {.label = "earlier keys", .with = {"log_forget"}, .sizes = {{"S", 40}}},
+        {.label = "grouped keys", .sizes = {{"Gq", 4}, {"Gk", 2}, {"Gv", 1}}},
+        {.label = "grouped values", .with = {"log_forget"}, .sizes = {{"Gq", 2}, {"Gk", 1}, {"Gv", 4}}},
+        {.label = "packed", .with = {"offsets", "log_forget"}},
+        {.label = "packed window", .settings = {{"window", "4"}, {"sinks", "1"}}, .with = {"offsets"}},
+        {.label = "sum with eps", .settings = {{"eps", "0.5"}}},
+        {.label = "taylor, sum with eps", .settings = {{"kernel", "taylor"}, {"eps", "0.5"}}},
+    };
+    for (std::string_view normaliser : kNormalisers) {
+      const std::vector<std::string> with = normaliser == "gate" ? std::vector<std::string>{"gate"} : std::vector<std::string>{};
+      for (std::string_view kernel : kKernels)
+        cases.push_back({.label = std::string(kernel) + ", " + std::string(normaliser),
+                         .settings = {{"kernel", std::string(kernel)}, {"normaliser", std::string(normaliser)}},
+                         .with = with});
+    }
+    for (const char* order : {"0", "1", "4"})
+      cases.push_back({.label = std::string("taylor of order ") + order,
+                       .settings = {{"kernel", "taylor"}, {"order", order}, {"normaliser", "l2"}},
+                       .with = {"log_forget"}});
+    return cases;
+  }();
+  return all;
+}
+
+}  // namespace
+
+const Law& attention_law() {
+  static const AttentionLaw law;
+  return law;
+}
+
+}  // namespace isomer
