@@ -1,0 +1,160 @@
+#include "isomer/laws/scalar_decay/scalar_decay.h"
+
+#include <array>
+#include <sstream>
+#include <string>
+#include <type_traits>
+
+#include "isomer/base/error.h"
+#include "isomer/laws/scalar_decay/scalar_decay_plan.h"
+#include "isomer/laws/scalar_decay/scalar_decay_reference.h"
+
+namespace isomer {
+
+namespace {
+
+using namespace scalar_decay_detail;
+using Normaliser = ScalarDecayOptions::Normaliser;
+using Direction = ScalarDecayOptions::Direction;
+
+constexpr const char* kOp = "scalar_decay";
+
+template <std::size_t R>
+std::string text(const std::array<Index, R>& shape) {
+  std::ostringstream s;
+  for (std::size_t axis = 0; axis < R; ++axis) s << (axis ? ", " : "[") << shape[axis];
+  s << "]";
+  return s.str();
+}
+
+template <class T, int R>
+void require_shape(const char* name, const View<T, R>& x, const std::type_identity_t<std::array<Index, R>>& shape) {
+  if (x.present() && x.shape != shape) fail(kOp, "expected ", name, " of shape ", text(shape), ", got ", text(x.shape));
+}
+
+struct Shape {
+  Index B, T, H, K, V, n;
+};
+
+template <class T>
+Shape shape_of(const ScalarDecayInputs<T>& in) {
+  require(in.q.present() && in.k.present() && in.v.present(), kOp, "expected q, k and v, got none of at least one of them");
+  const auto [B, L, Gq, K] = in.q.shape;
+  require(K > 0 && in.v.shape[3] > 0, kOp, "expected K > 0 and V > 0, got ", K, " and ", in.v.shape[3]);
+  const Index H = common_heads(kOp, Gq, in.k.shape[2], in.v.shape[2]);
+  const Index V = in.v.shape[3];
+  require_shape("k", in.k, {{B, L, in.k.shape[2], K}});
+  require_shape("v", in.v, {{B, L, in.v.shape[2], V}});
+  require_shape("log_decay", in.log_decay, {{B, L, H}});
+  require_shape("log_input", in.log_input, {{B, L, H}});
+  return {B, L, H, K, V, Index(sequences(kOp, B, L, in.offsets).size())};
+}
+
+template <class T>
+void require_states(const std::string& prefix, const ScalarDecayStates<T>& s, const Shape& shape, Normaliser normaliser) {
+  const auto name = [&](const char* what) { return prefix + what; };
+  require_shape(name("state").c_str(), s.state, {{shape.n, shape.H, shape.K, shape.V}});
+  require_shape(name("norm").c_str(), s.norm, {{shape.n, shape.H, shape.K}});
+  require_shape(name("max").c_str(), s.max, {{shape.n, shape.H}});
+  require_shape(name("value_sum").c_str(), s.value_sum, {{shape.n, shape.H, shape.V}});
+  require_shape(name("count").c_str(), s.count, {{shape.n}});
+  const auto only = [&](bool present, bool used, const char* what, const char* where) {
+    require(!present || used, kOp, "expected ", prefix, what, " only with ", where);
+  };
+  only(s.norm.present(), normaliser != Normaliser::none, "norm", "normaliser sum, max or subtract");
+  only(s.max.present(), normaliser == Normaliser::max, "max", "normaliser max");
+  only(s.value_sum.present(), normaliser == Normaliser::subtract, "value_sum", "normaliser subtract");
+  only(s.count.present(), normaliser == Normaliser::subtract, "count", "normaliser subtract");
+}
+
+template <class T>
+Shape validate(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form) {
+  const Shape shape = shape_of(in);
+  require_states("initial_", in.initial, shape, options.normaliser);
+  require(options.chunk >= 0, kOp, "expected chunk >= 0, got ", options.chunk);
+  require(options.eps >= 0, kOp, "expected eps >= 0, got ", options.eps);
+  if (options.normaliser == Normaliser::subtract)
+    require(!in.log_decay.present() && !in.log_input.present(), kOp, "expected no gates with normaliser subtract, got ",
+            in.log_decay.present() ? "log_decay" : "log_input");
+  if (options.direction == Direction::causal) return shape;
+  const auto& s = in.initial;
+  require(options.normaliser != Normaliser::max, kOp, "expected normaliser none, sum or subtract without causality, got max");
+  require(!in.log_decay.present(), kOp, "expected no log_decay without causality, got one");
+  require(!s.state.present() && !s.norm.present() && !s.value_sum.present() && !s.count.present(), kOp,
+          "expected no initial states without causality, got some");
+  require(form != Form::step, kOp, "expected form reference, chunk or parallel without causality, got step");
+  return shape;
+}
+
+// The view itself if its rows are dense, else a dense stand-in that copy_back() spreads.
+template <class T>
+View<T, 4> dense_output(const View<T, 4>& x, Workspace& scratch) {
+  if (!x.present() || x.shape[3] <= 1 || x.stride[3] == 1) return x;
+  return contiguous(scratch.take<T>(x.size()), {x.shape[0], x.shape[1], x.shape[2], x.shape[3]});
+}
+template <class T>
+void copy_back(const View<T, 4>& from, const View<T, 4>& to) {
+  if (from.data == to.data) return;
+  for (Index b = 0; b < to.shape[0]; ++b)
+    for (Index t = 0; t < to.shape[1]; ++t)
+      for (Index h = 0; h < to.shape[2]; ++h)
+        for (Index d = 0; d < to.shape[3]; ++d) to(b, t, h, d) = from(b, t, h, d);
+}
+
+// After the kernels: all heads read the initial count, and it may be the same memory.
+template <class T>
+void put_counts(const Plan<T>& plan, const ScalarDecayStates<T>& to) {
+  for (std::size_t n = 0; n < plan.sequences.size() && to.count.present(); ++n)
+    to.count(n) = (plan.in.initial.count.present() ? plan.in.initial.count(n) : T(0)) + T(plan.sequences[n].length);
+}
+
+}  // namespace
+
+template <class T>
+void scalar_decay(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, const ScalarDecayOutputs<T>& out,
+                  Context& context) {
+  const Shape shape = validate(in, options, form);
+  require(out.o.present(), kOp, "expected an o to write, got none");
+  require_shape("o", out.o, {{shape.B, shape.T, shape.H, shape.V}});
+  require_states("final_", out.final_states, shape, options.normaliser);
+  if (out.tape) out.tape->chunk = 0;
+  if (form == Form::reference) return reference(in, options, out);
+  const Workspace::Scope scope(context.workspace());
+  const Plan<T> plan = make_plan(in, options, form, context.workspace());
+  ScalarDecayOutputs<T> dense = out;
+  dense.o = dense_output(out.o, context.workspace());
+  if (form == Form::step || (form == Form::automatic && shape.T == 1 && plan.rule.causal && !out.tape))
+    step(plan, dense, context);
+  else
+    forward(plan, dense, context);
+  copy_back(dense.o, out.o);
+  put_counts(plan, out.final_states);
+}
+
+template <class T>
+void scalar_decay_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form,
+                      const ScalarDecayCotangents<T>& given, const ScalarDecayGradients<T>& grad, Context& context) {
+  const Shape shape = validate(in, options, form);
+  require_shape("grad_o", given.o, {{shape.B, shape.T, shape.H, shape.V}});
+  require_states("grad_final_", given.final_states, shape, options.normaliser);
+  require_shape("grad_q", grad.q, in.q.shape);
+  require_shape("grad_k", grad.k, in.k.shape);
+  require_shape("grad_v", grad.v, in.v.shape);
+  require_shape("grad_log_decay", grad.log_decay, {{shape.B, shape.T, shape.H}});
+  require_shape("grad_log_input", grad.log_input, {{shape.B, shape.T, shape.H}});
+  require_states("grad_initial_", grad.initial, shape, options.normaliser);
+  (void)context;
+  return reference_vjp(in, options, given, grad);
+}
+
+template void scalar_decay(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form, const ScalarDecayOutputs<float>&,
+                           Context&);
+template void scalar_decay(const ScalarDecayInputs<double>&, const ScalarDecayOptions&, Form, const ScalarDecayOutputs<double>&,
+                           Context&);
+
+template void scalar_decay_vjp(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form, const ScalarDecayCotangents<float>&,
+                               const ScalarDecayGradients<float>&, Context&);
+template void scalar_decay_vjp(const ScalarDecayInputs<double>&, const ScalarDecayOptions&, Form, const ScalarDecayCotangents<double>&,
+                               const ScalarDecayGradients<double>&, Context&);
+
+}  // namespace isomer

@@ -1,0 +1,110 @@
+#pragma once
+// What the scheduler (scalar_decay_forward.cc, scalar_decay_backward.cc) hands to the kernels of one Isa (scalar_decay_*_impl.h):
+// one chunk of one head as plain pointers, the state at its edge, and the scratch that the kernels need.
+#include "isomer/base/cpu.h"
+#include "isomer/base/index.h"
+
+namespace isomer::scalar_decay_detail {
+
+/// Rows of dense elements, `stride` apart.
+template <class T>
+struct Rows {
+  T* data;
+  Index stride;
+};
+
+/// The options, as the kernels see them.
+struct Rule {
+  bool causal;      // a token sees those before it; else only the state, which is that of the whole sequence
+  bool divides;     // sum, max
+  bool stabilised;  // max
+  bool centred;     // subtract
+  bool gated;       // there are gates, or a stabiliser that acts like one
+  double scale, eps;
+};
+
+/// C tokens of one head.
+template <class T>
+struct Tokens {
+  Index C, K, V;
+  Rows<const T> q, k, v;
+  Rows<const T> log_decay, log_input;  // one element a row; null: none
+  double count;                        // tokens before these (subtract)
+  bool first;                          // of the sequence: only here the sums beside a centred state are not zero
+  bool empty;                          // the state before these is zero
+};
+
+/// The state at the edge of a chunk, or its gradient. `subtract`: sums of (k − key_mean)(v − value_mean)ᵀ and, in norm and value_sum, of
+/// k − key_mean and v − value_mean: zero, but before the first chunk when there are sums without a count.
+template <class T>
+struct Edge {
+  T *state, *norm, *value_sum;     // [K,V] [K] [V]
+  T *key_mean, *value_mean, *max;  // [K] [V] [1]
+};
+/// Elements of an edge that a pass over chunks adds up, and all of them. Edges are kept a cache line apart.
+ISOMER_INLINE Index edge_sums(Index K, Index V) { return K * V + K + V; }
+ISOMER_INLINE Index edge_size(Index K, Index V) { return (K * V + 2 * (K + V) + 1 + 15) / 16 * 16; }
+template <class T>
+ISOMER_INLINE Edge<T> edge_at(T* p, Index K, Index V) {
+  T* norm = p + K * V;
+  return {p, norm, norm + K, norm + K + V, norm + 2 * K + V, norm + 2 * K + 2 * V};
+}
+
+/// Gates of a chunk: row_i + column_j is the logarithm of the weight of token j in output i, as hi + lo so that differences of large
+/// prefix sums are exact where they matter.
+template <class T>
+struct Gates {
+  double *row, *column, *in, *out, *floor;            // [C] logarithms
+  T *row_hi, *row_lo, *column_hi, *column_lo;         // [C]
+  T *from_state, *to_state;                           // [C] weight of the old state in output i, of token j in the new state
+  T* one;                                             // [C] 1 in the scale of output i (stabilised)
+  Index* begin;                                       // [C] first token that i sees: where all was last forgotten
+  T* carry;                                           // [1] weight of the old state in the new one
+  double* max;                                        // [1] stabiliser of the new state
+};
+
+/// Scratch of the forward kernels. Rows that vectors are stored to have kPad elements to spare.
+inline constexpr Index kPad = 16;
+template <class T>
+struct Scratch {
+  T* qw;  // [C, K + C] scaled q, then the weights of the chunk's tokens
+  Index qw_stride;
+  T* kt;  // [K, C] kᵀ
+  Index kt_stride;
+  T* sv;                   // [K + C, V] the state before the chunk, then v
+  T *sums_k, *sums_v;      // [K] [V]
+  T *inverse, *shift;      // [C] 1 / divisor; 1 − (q·norm) / n of `subtract`
+  T* around;               // an edge without its state, which is in sv
+  Gates<T> gates;
+};
+
+enum class Write { add, set };
+
+/// Where a step reads the state [K,V] and where it leaves it: rows of V dense elements, the same memory or not.
+template <class T>
+struct StepState {
+  Rows<const T> from;
+  Rows<T> to;
+  T *q, *k, *v, *mean;  // scratch [K] [K] [V] [V]
+};
+
+/// The kernels; defined in scalar_decay_{chunk,backward,step}_impl.h, instantiated once for each Isa.
+template <class T, Isa I>
+struct Kernels {
+  /// Gates, kᵀ and v of the chunk into the scratch.
+  static void load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept;
+  /// o, after load(). s.sv holds the state of `before`.
+  static void read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o) noexcept;
+  /// The state after the chunk, after load() and read(). add: `after` is `before` and moves on. set: the sums of `after` become what
+  /// the chunk adds to carry · before; its means and max are left alone.
+  static void write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s,
+                    Write mode) noexcept;
+  /// The means and max after the chunk, without its sums.
+  static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s) noexcept;
+  /// Token after token of one head, one pass over the state for each. `edge` (but its state) moves on.
+  static void step(const Tokens<T>& x, const Rule& rule, const Edge<T>& edge, const StepState<T>& s, Rows<T> o) noexcept;
+  /// to = carry · from + to over `count` elements: one step of the pass over edges.
+  static void advance(T carry, const T* from, T* to, Index count) noexcept;
+};
+
+}  // namespace isomer::scalar_decay_detail

@@ -1,0 +1,264 @@
+#pragma once
+// The chunk form, forward: see README.md for the derivation. For the translation units of one Isa; include vec_<isa>.h first.
+#include <cmath>
+
+#include "isomer/kernels/gemm/tile_impl.h"
+#include "isomer/laws/scalar_decay/scalar_decay_chunk.h"
+#include "isomer/simd/math.h"
+
+namespace isomer::scalar_decay_detail {
+
+template <class T, Isa I>
+ISOMER_INLINE T dot(const T* a, const T* b, Index n) {
+  using V = simd::Vec<T, I>;
+  V products = V::zero();
+  for (Index i = 0; i < n; i += V::lanes) products = fma(V::load(a + i, n - i), V::load(b + i, n - i), products);
+  return sum(products);
+}
+
+/// y = a·x (+ y)
+template <class T, Isa I, bool add = false>
+ISOMER_INLINE void scaled(T a, const T* x, T* y, Index n) {
+  using V = simd::Vec<T, I>;
+  const V f = V::set(a);
+  for (Index i = 0; i < n; i += V::lanes) {
+    const V ax = f * V::load(x + i, n - i);
+    (add ? ax + V::load(y + i, n - i) : ax).store(y + i, n - i);
+  }
+}
+
+/// e^x is 0 in double below this: a decay that forgets everything, like −inf.
+inline constexpr double kForgets = -750;
+
+/// Logarithms of the gates from the stabiliser before the chunk.
+template <class T, Isa I>
+void scan_gates(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>& g) noexcept {
+  constexpr double inf = __builtin_inf();
+  double b = 0, top = max;  // prefix sum of log_decay; the largest column, and `max`: both since all was last forgotten
+  Index begin = 0;
+  bool forgotten = false;
+  for (Index i = 0; i < x.C; ++i) {
+    const double f = x.log_decay.data ? double(x.log_decay.data[i * x.log_decay.stride]) : 0.0;
+    const double input = x.log_input.data ? double(x.log_input.data[i * x.log_input.stride]) : 0.0;
+    b += f;
+    double column = input - b;
+    if (rule.stabilised ? top - column < kForgets : f < kForgets) {
+      begin = i;
+      forgotten = true;
+      top = -inf;
+      b = 0;
+      column = input;
+    }
+    if (column > top) top = column;
+    g.column[i] = column;
+    g.row[i] = rule.stabilised ? -top : b;
+    g.in[i] = forgotten ? -inf : rule.stabilised ? max - top : b;
+    g.floor[i] = -(b + top);
+    g.begin[i] = begin;
+  }
+  *g.max = rule.stabilised ? double(T(b + top)) : 0.0;
+  const double end = b - *g.max;
+  for (Index j = 0; j < x.C; ++j) g.out[j] = j < begin ? -inf : g.column[j] + end;
+  *g.carry = forgotten ? T(0) : T(::exp(rule.stabilised ? max + end : end));
+}
+
+template <class T, Isa I>
+void exponentials(const Tokens<T>& x, const Rule& rule, const Gates<T>& g) noexcept {
+  using V = simd::Vec<T, I>;
+  constexpr double largest = sizeof(T) == 4 ? 88 : 709;
+  for (Index i = 0; i < x.C; ++i) {
+    g.row_hi[i] = T(g.row[i]);
+    g.row_lo[i] = T(g.row[i] - double(g.row_hi[i]));
+    g.column_hi[i] = T(g.column[i]);
+    g.column_lo[i] = T(g.column[i] - double(g.column_hi[i]));
+    g.from_state[i] = T(g.in[i]);
+    g.to_state[i] = T(g.out[i]);
+    if (rule.stabilised) g.one[i] = T(g.floor[i] < largest ? g.floor[i] : largest);
+  }
+  const auto exp_in_place = [&](T* p) {
+    for (Index i = 0; i < x.C; i += V::lanes) exp(V::load(p + i, x.C - i)).store(p + i, x.C - i);
+  };
+  exp_in_place(g.from_state);
+  exp_in_place(g.to_state);
+  if (rule.stabilised) exp_in_place(g.one);
+}
+
+/// Weights of row i from its logits, in place; returns their sum. The six weights after the diagonal become zero: products skip
+/// what lies beyond a tile (gemm::kTileRows) of the diagonal.
+template <class T, Isa I>
+T weigh_row(const Tokens<T>& x, const Rule& rule, const Gates<T>& g, T* w, Index i) noexcept {
+  using V = simd::Vec<T, I>;
+  V total = V::zero();
+  const Index begin = rule.gated ? g.begin[i] : 0, end = i + 1;
+  for (Index j = 0; j < begin; ++j) w[j] = 0;
+  if (rule.gated) {
+    const V hi = V::set(g.row_hi[i]), lo = V::set(g.row_lo[i]);
+    const auto weight = [&](Index j, Index n) {
+      const V a = (hi + V::load(g.column_hi + j, n)) + (lo + V::load(g.column_lo + j, n));
+      return V::load(w + j, n) * exp(a);
+    };
+    Index j = begin;
+    for (; j + V::lanes <= end; j += V::lanes) {
+      const V y = weight(j, V::lanes);
+      y.store(w + j);
+      total = total + y;
+    }
+    // Lanes beyond the diagonal may overflow: they must not reach the sum.
+    weight(j, end - j).store(w + j, end - j);
+    total = total + V::load(w + j, end - j);
+  } else if (rule.divides || rule.centred) {
+    for (Index j = 0; j < end; j += V::lanes) total = total + V::load(w + j, end - j);
+  }
+  for (Index j = end; j < x.C && j < end + gemm::kTileRows; ++j) w[j] = 0;
+  return sum(total);
+}
+
+/// 1 / divisor of output i, from the sum of its weights over k (den).
+template <class T>
+ISOMER_INLINE T inverse_divisor(const Rule& rule, T den, T one) {
+  if (!rule.stabilised) return T(1) / (den + T(rule.eps));
+  const T size = den < 0 ? -den : den;
+  return T(1) / ((size > one ? size : one) + T(rule.eps) * one);
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept {
+  using V = simd::Vec<T, I>;
+  if (rule.gated) {
+    scan_gates<T, I>(x, rule, rule.stabilised ? double(*before.max) : 0.0, s.gates);
+    exponentials<T, I>(x, rule, s.gates);
+  } else {
+    *s.gates.carry = T(1);
+  }
+  gemm::transpose<T, I>(x.C, x.K, x.k.data, x.k.stride, s.kt, s.kt_stride);
+  T* values = s.sv + x.K * x.V;
+  for (Index i = 0; i < x.C; ++i)
+    for (Index c = 0; c < x.V; c += V::lanes) {
+      const V v = V::load(x.v.data + i * x.v.stride + c, x.V - c);
+      (rule.centred ? v - V::load(before.value_mean + c, x.V - c) : v).store(values + i * x.V + c, x.V - c);
+    }
+  for (Index a = 0; a < x.K && rule.centred; ++a) {
+    const V mean = V::set(before.key_mean[a]);
+    T* row = s.kt + a * s.kt_stride;
+    for (Index j = 0; j < x.C; j += V::lanes) (V::load(row + j, x.C - j) - mean).store(row + j, x.C - j);
+  }
+}
+
+/// Weights of row i, the factor of its divisor, and its q made ready to meet the state.
+template <class T, Isa I>
+void prepare_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Index i) noexcept {
+  using V = simd::Vec<T, I>;
+  T *q = s.qw + i * s.qw_stride, *w = q + x.K;
+  T den = rule.causal ? weigh_row<T, I>(x, rule, s.gates, w, i) : T(0);
+  if (rule.gated && rule.causal) scaled<T, I>(s.gates.from_state[i], q, q, x.K);
+  if (rule.divides) {
+    if (!x.empty) den += dot<T, I>(q, before.norm, x.K);
+    s.inverse[i] = inverse_divisor(rule, den, rule.stabilised ? s.gates.one[i] : T(1));
+  } else if (rule.centred) {
+    const T n = T(rule.causal ? x.count + double(i + 1) : x.count);
+    if (x.first) den += dot<T, I>(q, before.norm, x.K);
+    s.inverse[i] = T(1) / n;
+    s.shift[i] = T(1) - den / n;
+    const V shift = V::set(s.shift[i]);
+    for (Index j = 0; rule.causal && j <= i; j += V::lanes) (V::load(w + j, i + 1 - j) + shift).store(w + j, i + 1 - j);
+  }
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o) noexcept {
+  const Index C = x.C, K = x.K;
+  for (Index i = 0; i < C; ++i) scaled<T, I>(T(rule.scale), x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
+  if (rule.causal)
+    gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, s.qw + K, s.qw_stride,
+                         gemm::Store::set);
+  for (Index i = 0; i < C; ++i) prepare_row<T, I>(x, rule, before, s, i);
+  // [q, weights] · [state; v] in one product; a state that is zero is left out.
+  const Index skip = x.empty ? K : 0, depth = K - skip + (rule.causal ? C : 0);
+  gemm::multiply<T, I>(gemm::BandOfA{-C, K - skip}, C, x.V, depth, {s.qw + skip, s.qw_stride, 1}, s.sv + skip * x.V, x.V, o.data,
+                       o.stride, gemm::Store::set);
+  if (!rule.divides && !rule.centred) return;
+  for (Index i = 0; i < C; ++i) {
+    T* row = o.data + i * o.stride;
+    scaled<T, I>(s.inverse[i], row, row, x.V);
+    if (rule.centred) scaled<T, I, true>(T(1), before.value_mean, row, x.V);
+    if (rule.centred && x.first) scaled<T, I, true>(s.inverse[i] * s.shift[i], before.value_sum, row, x.V);
+  }
+}
+
+/// Sums of k and v about the means, with those that stood beside the state, and their factor 1/n.
+template <class T, Isa I>
+T centred_sums(const Tokens<T>& x, const Edge<T>& before, const Scratch<T>& s) noexcept {
+  using V = simd::Vec<T, I>;
+  const auto add_up = [&](Rows<const T> rows, const T* mean, const T* beside, T* sums, Index n) {
+    for (Index c = 0; c < n; c += V::lanes) {
+      const V m = V::load(mean + c, n - c);
+      V total = x.first ? V::load(beside + c, n - c) : V::zero();
+      for (Index i = 0; i < x.C; ++i) total = total + (V::load(rows.data + i * rows.stride + c, n - c) - m);
+      total.store(sums + c, n - c);
+    }
+  };
+  add_up(x.k, before.key_mean, before.norm, s.sums_k, x.K);
+  add_up(x.v, before.value_mean, before.value_sum, s.sums_v, x.V);
+  return T(1 / (x.count + double(x.C)));
+}
+
+/// Moves sums about the old means to the new means.
+template <class T, Isa I>
+void recentre(const Tokens<T>& x, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s, Write mode) noexcept {
+  const T per = centred_sums<T, I>(x, before, s);
+  for (Index a = 0; a < x.K; ++a) scaled<T, I, true>(-per * s.sums_k[a], s.sums_v, after.state + a * x.V, x.V);
+  const auto clear = [&](const T* from, T* to, Index n) {
+    for (Index a = 0; a < n; ++a) to[a] = mode == Write::set && x.first ? -from[a] : T(0);
+  };
+  clear(before.norm, after.norm, x.K);
+  clear(before.value_sum, after.value_sum, x.V);
+  if (mode == Write::set) return;
+  scaled<T, I, true>(per, s.sums_k, after.key_mean, x.K);
+  scaled<T, I, true>(per, s.sums_v, after.value_mean, x.V);
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s,
+                          Write mode) noexcept {
+  using V = simd::Vec<T, I>;
+  const T carry = *s.gates.carry;
+  const bool add = mode == Write::add && !x.empty;
+  if (add && carry != T(1)) scaled<T, I>(carry, after.state, after.state, x.K * x.V);
+  for (Index a = 0; a < x.K && (rule.gated || rule.divides); ++a) {
+    T* row = s.kt + a * s.kt_stride;
+    V total = V::zero();
+    for (Index j = 0; j < x.C; j += V::lanes) {
+      V k = V::load(row + j, x.C - j);
+      if (rule.gated) {
+        k = k * V::load(s.gates.to_state + j, x.C - j);
+        k.store(row + j, x.C - j);
+      }
+      total = total + k;
+    }
+    if (rule.divides) after.norm[a] = (add ? carry * after.norm[a] : T(0)) + sum(total);
+  }
+  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, {s.kt, s.kt_stride, 1}, s.sv + x.K * x.V, x.V, after.state, x.V,
+                       add ? gemm::Store::add : gemm::Store::set);
+  if (mode == Write::add && rule.stabilised) *after.max = T(*s.gates.max);
+  if (rule.centred) recentre<T, I>(x, before, after, s, mode);
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
+                          const Scratch<T>& s) noexcept {
+  if (rule.stabilised) {
+    scan_gates<T, I>(x, rule, double(*before.max), s.gates);
+    *after.max = T(*s.gates.max);
+  }
+  if (!rule.centred) return;
+  const T per = centred_sums<T, I>(x, before, s);
+  for (Index a = 0; a < x.K; ++a) after.key_mean[a] = before.key_mean[a] + per * s.sums_k[a];
+  for (Index c = 0; c < x.V; ++c) after.value_mean[c] = before.value_mean[c] + per * s.sums_v[c];
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::advance(T carry, const T* from, T* to, Index count) noexcept {
+  scaled<T, I, true>(carry, from, to, count);
+}
+
+}  // namespace isomer::scalar_decay_detail

@@ -1,0 +1,156 @@
+// The order of the chunks, forward. Either every head runs its chunks one after the other with the state in cache, or (few heads)
+// all chunks run side by side: what each adds, a pass over the edges, then the outputs.
+#include <algorithm>
+
+#include "isomer/laws/scalar_decay/scalar_decay_plan.h"
+
+namespace isomer::scalar_decay_detail {
+
+namespace {
+
+// Elements of an edge that one task of the pass over edges moves: 4 KiB of floats.
+constexpr Index kSlice = 1024;
+
+template <class T>
+struct Forward {
+  const Plan<T>& plan;
+  View<T, 4> o;                             // absent: only edges are wanted
+  ScalarDecayStates<T> final_states;
+  T* edges;                                 // where to keep every edge; null: nowhere
+  Context& context;
+
+  [[nodiscard]] bool wants_final() const {
+    return final_states.state.present() || final_states.norm.present() || final_states.max.present() ||
+           final_states.value_sum.present();
+  }
+  [[nodiscard]] Rows<T> output(Index n, Index h, Index c) const { return plan.rows(o, n, h, c); }
+
+  // One head, chunk after chunk.
+  template <Isa I>
+  void head(Index n, Index h, Workspace& workspace) const {
+    using Kernel = Kernels<T, I>;
+    const Workspace::Scope scope(workspace);
+    const Scratch<T> s = take_scratch(plan, workspace);
+    const Edge<T> edge = scratch_edge(plan, s);
+    const Index chunks = plan.chunks(n);
+    enter(plan, n, h, edge);
+    const bool causal = plan.rule.causal;
+    for (Index c = 0; c < chunks; ++c) {
+      if (edges && causal) copy_edge(plan, edge, plan.edge(edges, n, h, c));
+      const Tokens<T> x = plan.tokens(n, h, c);
+      Kernel::load(x, plan.rule, edge, s);
+      if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c));
+      if (c + 1 < chunks || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
+    }
+    if (edges) copy_edge(plan, edge, plan.edge(edges, n, h, chunks));
+    for (Index c = 0; c < chunks && !causal && o.present(); ++c) read_global<I>(n, h, c, edge, s);
+    if (wants_final()) leave(plan, n, h, edge, final_states);
+  }
+
+  template <Isa I>
+  void read_global(Index n, Index h, Index c, const Edge<T>& edge, const Scratch<T>& s) const {
+    Tokens<T> x = plan.tokens(n, h, c);
+    x.count = double(plan.sequences[n].length);
+    x.first = x.empty = false;
+    Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c));
+  }
+
+  // All chunks of all heads side by side.
+  template <Isa I>
+  void split() const {
+    using Kernel = Kernels<T, I>;
+    Workspace& own = context.workspace();
+    T* carries = own.take<T>(plan.all_edges());
+    context.parallel(plan.heads(), [&](Index i, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const Index n = i / plan.H, h = i % plan.H;
+      const Scratch<T> s = take_scratch(plan, workspace);
+      enter(plan, n, h, plan.edge(edges, n, h, 0));
+      for (Index c = 0; c < plan.chunks(n); ++c)
+        Kernel::trace(plan.tokens(n, h, c), plan.rule, plan.edge(edges, n, h, c), plan.edge(edges, n, h, c + 1), s);
+    });
+    context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const auto [n, h, c] = plan.place(i);
+      const Scratch<T> s = take_scratch(plan, workspace);
+      const Edge<T> before = plan.edge(edges, n, h, c);
+      const Tokens<T> x = plan.tokens(n, h, c);
+      Kernel::load(x, plan.rule, before, s);
+      Kernel::write(x, plan.rule, before, plan.edge(edges, n, h, c + 1), s, Write::set);
+      carries[plan.edge_index(n, h, c)] = *s.gates.carry;
+    });
+    pass<I>(carries);
+    if (o.present()) read_all<I>();
+    for (Index i = 0; i < plan.heads() && wants_final(); ++i) finish(i / plan.H, i % plan.H, own);
+  }
+
+  template <Isa I>
+  void pass(const T* carries) const {
+    const Index sums = edge_sums(plan.K, plan.V), slices = ceil_div(sums, kSlice);
+    context.parallel(plan.heads() * slices, [&](Index i, Workspace&) {
+      const Index n = i / slices / plan.H, h = i / slices % plan.H, begin = i % slices * kSlice;
+      const Index count = std::min(kSlice, sums - begin);
+      for (Index c = 0; c < plan.chunks(n); ++c)
+        Kernels<T, I>::advance(carries[plan.edge_index(n, h, c)], plan.edge(edges, n, h, c).state + begin,
+                               plan.edge(edges, n, h, c + 1).state + begin, count);
+    });
+  }
+
+  template <Isa I>
+  void read_all() const {
+    context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const auto [n, h, c] = plan.place(i);
+      const Scratch<T> s = take_scratch(plan, workspace);
+      const Edge<T> edge = scratch_edge(plan, s);
+      copy_edge(plan, plan.edge(edges, n, h, plan.rule.causal ? c : plan.chunks(n)), edge);
+      if (!plan.rule.causal) return read_global<I>(n, h, c, edge, s);
+      const Tokens<T> x = plan.tokens(n, h, c);
+      Kernels<T, I>::load(x, plan.rule, edge, s);
+      Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c));
+    });
+  }
+
+  // leave() moves sums in place: not in an edge that a tape keeps.
+  void finish(Index n, Index h, Workspace& workspace) const {
+    const Workspace::Scope scope(workspace);
+    const Edge<T> edge = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
+    copy_edge(plan, plan.edge(edges, n, h, plan.chunks(n)), edge);
+    leave(plan, n, h, edge, final_states);
+  }
+
+  void run() const {
+    with_isa(context.isa(), [&]<Isa I>() {
+      if (plan.split) return split<I>();
+      context.parallel(plan.heads(), [&](Index i, Workspace& workspace) { head<I>(i / plan.H, i % plan.H, workspace); });
+    });
+  }
+};
+
+}  // namespace
+
+template <class T>
+void forward(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context) {
+  T* edges = nullptr;
+  const Index size = plan.all_edges() * edge_size(plan.K, plan.V);
+  if (out.tape) {
+    if (out.tape->edges.size() < size) out.tape->edges = Buffer<T>(size);
+    out.tape->chunk = plan.C;
+    edges = out.tape->edges.data();
+  } else if (plan.split) {
+    edges = context.workspace().template take<T>(size);
+  }
+  Forward<T>{plan, out.o, out.final_states, edges, context}.run();
+}
+
+template <class T>
+void forward_edges(const Plan<T>& plan, T* edges, Context& context) {
+  Forward<T>{plan, {}, {}, edges, context}.run();
+}
+
+template void forward(const Plan<float>&, const ScalarDecayOutputs<float>&, Context&);
+template void forward(const Plan<double>&, const ScalarDecayOutputs<double>&, Context&);
+template void forward_edges(const Plan<float>&, float*, Context&);
+template void forward_edges(const Plan<double>&, double*, Context&);
+
+}  // namespace isomer::scalar_decay_detail

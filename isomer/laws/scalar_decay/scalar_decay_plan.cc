@@ -1,0 +1,250 @@
+#include "isomer/laws/scalar_decay/scalar_decay_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "isomer/laws/scalar_decay/scalar_decay_reference.h"
+
+namespace isomer::scalar_decay_detail {
+
+namespace {
+
+using Normaliser = ScalarDecayOptions::Normaliser;
+
+// Flops per token and head are C·(K + V) + 4KV, so short chunks do less work; but a chunk also pays for passes over its state and
+// its tokens outside the products.
+constexpr Index kChunk = 64;
+// Without weights between tokens only the state's traffic counts.
+constexpr Index kGlobalChunk = 128;
+// With fewer heads than this, chunks run side by side. It may not depend on the number of threads, or results would.
+constexpr Index kSplitHeads = 8;
+
+Rule rule_of(const ScalarDecayOptions& options, bool gates, Index K) {
+  const Normaliser n = options.normaliser;
+  return {.causal = options.direction == ScalarDecayOptions::Direction::causal,
+          .divides = n == Normaliser::sum || n == Normaliser::max,
+          .stabilised = n == Normaliser::max,
+          .centred = n == Normaliser::subtract,
+          .gated = gates || n == Normaliser::max,
+          .scale = options.scale.value_or(1 / std::sqrt(double(K))),
+          .eps = options.eps};
+}
+
+// to[i] = from[i] or 0.
+template <class T>
+void fetch(const T* from, Index stride, T* to, Index count) {
+  for (Index i = 0; i < count; ++i) to[i] = from ? from[i * stride] : T(0);
+}
+template <class T>
+void store(const T* from, T* to, Index stride, Index count) {
+  for (Index i = 0; to && i < count; ++i) to[i * stride] = from[i];
+}
+
+// The sums of head h of sequence n into an edge.
+template <class T>
+void fetch_sums(const ScalarDecayStates<const T>& from, Index n, Index h, Index K, Index V, const Edge<T>& edge) {
+  for (Index a = 0; a < K && edge.state; ++a)
+    fetch(from.state.present() ? from.state.at(n, h, a) : nullptr, from.state.stride[3], edge.state + a * V, V);
+  fetch(from.norm.present() ? from.norm.at(n, h) : nullptr, from.norm.stride[2], edge.norm, K);
+  fetch(from.value_sum.present() ? from.value_sum.at(n, h) : nullptr, from.value_sum.stride[2], edge.value_sum, V);
+}
+template <class T>
+void store_sums(const Edge<T>& edge, Index n, Index h, Index K, Index V, const ScalarDecayStates<T>& to) {
+  for (Index a = 0; a < K && to.state.present(); ++a) store(edge.state + a * V, to.state.at(n, h, a), to.state.stride[3], V);
+  if (to.norm.present()) store(edge.norm, to.norm.at(n, h), to.norm.stride[2], K);
+  if (to.value_sum.present()) store(edge.value_sum, to.value_sum.at(n, h), to.value_sum.stride[2], V);
+}
+
+// Σ(k − a)(v − b)ᵀ, Σ(k − a), Σ(v − b) over `count` tokens -> the same about a + sign·key_mean, b + sign·value_mean.
+template <class T>
+void shift_sums(const Edge<T>& e, double sign, double count, Index K, Index V) {
+  for (Index a = 0; a < K; ++a) {
+    const double k = sign * e.key_mean[a];
+    for (Index c = 0; c < V; ++c) {
+      const double v = sign * e.value_mean[c];
+      e.state[a * V + c] = T(e.state[a * V + c] - k * e.value_sum[c] - e.norm[a] * v + count * k * v);
+    }
+  }
+  for (Index a = 0; a < K; ++a) e.norm[a] = T(e.norm[a] - count * sign * e.key_mean[a]);
+  for (Index c = 0; c < V; ++c) e.value_sum[c] = T(e.value_sum[c] - count * sign * e.value_mean[c]);
+}
+
+// Gradients of sums about one point are those about another, moved by sign · (the means of `about`).
+template <class T>
+void shift_gradient(const Edge<T>& e, const Edge<T>& about, double sign, Index K, Index V) {
+  for (Index a = 0; a < K; ++a) {
+    double sum = e.norm[a];
+    for (Index c = 0; c < V; ++c) sum += sign * double(e.state[a * V + c]) * about.value_mean[c];
+    e.norm[a] = T(sum);
+  }
+  for (Index c = 0; c < V; ++c) {
+    double sum = e.value_sum[c];
+    for (Index a = 0; a < K; ++a) sum += sign * double(e.state[a * V + c]) * about.key_mean[a];
+    e.value_sum[c] = T(sum);
+  }
+}
+
+}  // namespace
+
+template <class T>
+typename Plan<T>::Place Plan<T>::place(Index i) const {
+  const auto next = std::upper_bound(first_chunk.begin(), first_chunk.end(), i / H);
+  const Index n = Index(next - first_chunk.begin()) - 1;
+  const Index j = i - first_chunk[n] * H;
+  return {n, j / chunks(n), j % chunks(n)};
+}
+
+template <class T>
+Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
+  const double before = in.initial.count.present() ? double(in.initial.count(n)) : 0.0;
+  const auto& s = in.initial;
+  const bool fresh = !s.state.present() && !s.norm.present() && !s.value_sum.present();
+  return {.C = std::min(C, sequences[n].length - c * C),
+          .K = K,
+          .V = V,
+          .q = rows(in.q, n, h, c),
+          .k = rows(in.k, n, h, c),
+          .v = rows(in.v, n, h, c),
+          .log_decay = rows(in.log_decay, n, h, c),
+          .log_input = rows(in.log_input, n, h, c),
+          .count = before + double(c * C),
+          .first = c == 0,
+          .empty = c == 0 && fresh};
+}
+
+template <class T>
+Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, Workspace& scratch) {
+  Plan<T> plan{.in = in,
+               .options = options,
+               .rule = rule_of(options, in.log_decay.present() || in.log_input.present(), in.q.shape[3]),
+               .H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]}),
+               .K = in.q.shape[3],
+               .V = in.v.shape[3],
+               .C = options.chunk > 0 ? options.chunk : kChunk,
+               .sequences = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets),
+               .first_chunk = {0},
+               .split = false};
+  plan.in.q = dense_rows(in.q, scratch);
+  plan.in.k = dense_rows(in.k, scratch);
+  plan.in.v = dense_rows(in.v, scratch);
+  if (!plan.rule.causal && options.chunk == 0) plan.C = kGlobalChunk;
+  Index longest = 1;
+  for (const Sequence& s : plan.sequences) longest = std::max(longest, s.length);
+  if (form == Form::parallel || plan.C > longest) plan.C = longest;
+  for (const Sequence& s : plan.sequences) plan.first_chunk.push_back(plan.first_chunk.back() + ceil_div(s.length, plan.C));
+  // At least four chunks a head, or the passes cost more than they give.
+  plan.split = plan.heads() < kSplitHeads && plan.all_chunks() >= 4 * plan.heads();
+  return plan;
+}
+
+template <class T>
+Scratch<T> take_scratch(const Plan<T>& plan, Workspace& workspace) {
+  const Index C = plan.C, K = plan.K, V = plan.V, row = round_up(C, kPad) + kPad;
+  Scratch<T> s{};
+  s.qw_stride = K + (plan.rule.causal ? row : kPad);
+  s.qw = workspace.take<T>(C * s.qw_stride);
+  s.kt_stride = row;
+  s.kt = workspace.take<T>(K * row);
+  s.sv = workspace.take<T>((K + C) * V + kPad);
+  s.sums_k = workspace.take<T>(K);
+  s.sums_v = workspace.take<T>(V);
+  s.inverse = workspace.take<T>(row);
+  s.shift = workspace.take<T>(row);
+  s.around = workspace.take<T>(edge_size(K, V) - K * V);
+  Gates<T>& g = s.gates;
+  for (double** p : {&g.row, &g.column, &g.in, &g.out, &g.floor}) *p = workspace.take<double>(row);
+  for (T** p : {&g.row_hi, &g.row_lo, &g.column_hi, &g.column_lo, &g.from_state, &g.to_state, &g.one}) *p = workspace.take<T>(row);
+  g.begin = workspace.take<Index>(row);
+  g.carry = workspace.take<T>(1);
+  g.max = workspace.take<double>(1);
+  return s;
+}
+
+template <class T>
+Edge<T> scratch_edge(const Plan<T>& plan, const Scratch<T>& s) {
+  const Index K = plan.K, V = plan.V;
+  return {s.sv, s.around, s.around + K, s.around + K + V, s.around + 2 * K + V, s.around + 2 * K + 2 * V};
+}
+
+template <class T>
+void copy_edge(const Plan<T>& plan, const Edge<T>& from, const Edge<T>& to) {
+  const Index KV = plan.K * plan.V;
+  std::memcpy(to.state, from.state, std::size_t(KV) * sizeof(T));
+  std::memcpy(to.norm, from.norm, std::size_t(2 * (plan.K + plan.V) + 1) * sizeof(T));
+}
+
+template <class T>
+void fetch_states(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge) {
+  const auto& from = plan.in.initial;
+  fetch_sums(from, n, h, plan.K, plan.V, edge);
+  const bool nothing = !from.state.present() && !from.norm.present() && !from.max.present();
+  *edge.max = from.max.present() ? from.max(n, h) : nothing ? T(kNothing) : T(0);
+  std::fill_n(edge.key_mean, plan.K, T(0));
+  std::fill_n(edge.value_mean, plan.V, T(0));
+}
+
+template <class T>
+void enter(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge) {
+  fetch_states(plan, n, h, edge);
+  if (!plan.rule.centred || plan.sequences[n].length == 0) return;
+  const auto& from = plan.in.initial;
+  const Index K = plan.K, V = plan.V;
+  const double count = from.count.present() ? double(from.count(n)) : 0.0;
+  if (count != 0) {
+    for (Index a = 0; a < K; ++a) edge.key_mean[a] = T(edge.norm[a] / count);
+    for (Index c = 0; c < V; ++c) edge.value_mean[c] = T(edge.value_sum[c] / count);
+  } else {
+    const Tokens<T> x = plan.tokens(n, h, 0);
+    std::copy_n(x.k.data, K, edge.key_mean);
+    std::copy_n(x.v.data, V, edge.value_mean);
+  }
+  shift_sums(edge, 1.0, count, K, V);
+}
+
+template <class T>
+void store_states(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to) {
+  if (to.max.present()) to.max(n, h) = *edge.max;
+  store_sums(edge, n, h, plan.K, plan.V, to);
+}
+
+template <class T>
+void leave(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to) {
+  if (plan.rule.centred) {
+    const double before = plan.in.initial.count.present() ? double(plan.in.initial.count(n)) : 0.0;
+    shift_sums(edge, -1.0, before + double(plan.sequences[n].length), plan.K, plan.V);
+  }
+  store_states(plan, n, h, edge, to);
+}
+
+template <class T>
+void enter_gradient(const Plan<T>& plan, Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about,
+                    const Edge<T>& edge) {
+  fetch_sums(from, n, h, plan.K, plan.V, edge);
+  if (plan.rule.centred) shift_gradient(edge, about, 1.0, plan.K, plan.V);
+}
+
+template <class T>
+void leave_gradient(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const Edge<T>& about,
+                    const ScalarDecayStates<T>& to) {
+  if (plan.rule.centred) shift_gradient(edge, about, -1.0, plan.K, plan.V);
+  store_sums(edge, n, h, plan.K, plan.V, to);
+}
+
+#define ISOMER_INSTANTIATE(T)                                                                                                     \
+  template struct Plan<T>;                                                                                                        \
+  template Plan<T> make_plan(const ScalarDecayInputs<T>&, const ScalarDecayOptions&, Form, Workspace&);                           \
+  template Scratch<T> take_scratch(const Plan<T>&, Workspace&);                                                                   \
+  template Edge<T> scratch_edge(const Plan<T>&, const Scratch<T>&);                                                               \
+  template void copy_edge(const Plan<T>&, const Edge<T>&, const Edge<T>&);                                                        \
+  template void fetch_states(const Plan<T>&, Index, Index, const Edge<T>&);                                                       \
+  template void store_states(const Plan<T>&, Index, Index, const Edge<T>&, const ScalarDecayStates<T>&);                          \
+  template void enter(const Plan<T>&, Index, Index, const Edge<T>&);                                                              \
+  template void leave(const Plan<T>&, Index, Index, const Edge<T>&, const ScalarDecayStates<T>&);                                 \
+  template void enter_gradient(const Plan<T>&, Index, Index, const ScalarDecayStates<const T>&, const Edge<T>&, const Edge<T>&);  \
+  template void leave_gradient(const Plan<T>&, Index, Index, const Edge<T>&, const Edge<T>&, const ScalarDecayStates<T>&)
+ISOMER_INSTANTIATE(float);
+ISOMER_INSTANTIATE(double);
+#undef ISOMER_INSTANTIATE
+
+}  // namespace isomer::scalar_decay_detail

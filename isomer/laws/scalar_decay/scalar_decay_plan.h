@@ -1,0 +1,93 @@
+#pragma once
+// How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
+#include <vector>
+
+#include "isomer/laws/layout.h"
+#include "isomer/laws/scalar_decay/scalar_decay.h"
+#include "isomer/laws/scalar_decay/scalar_decay_chunk.h"
+
+namespace isomer::scalar_decay_detail {
+
+template <class T>
+struct Plan {
+  ScalarDecayInputs<T> in;  // the last axis of q, k and v is dense
+  ScalarDecayOptions options;
+  Rule rule;
+  Index H, K, V, C;
+  std::vector<Sequence> sequences;
+  std::vector<Index> first_chunk;  // of each sequence, counting those of all sequences; one more at the end
+  bool split;                      // few heads: chunks run side by side, with a pass over the states between them
+
+  [[nodiscard]] Index heads() const { return Index(sequences.size()) * H; }
+  [[nodiscard]] Index chunks(Index n) const { return first_chunk[n + 1] - first_chunk[n]; }
+  [[nodiscard]] Index all_chunks() const { return first_chunk.back() * H; }
+  /// A head's chunks have one edge more than there are chunks.
+  [[nodiscard]] Index all_edges() const { return all_chunks() + heads(); }
+  [[nodiscard]] Index edge_index(Index n, Index h, Index c) const { return (first_chunk[n] + n) * H + h * (chunks(n) + 1) + c; }
+  [[nodiscard]] Edge<T> edge(T* edges, Index n, Index h, Index c) const {
+    return edge_at(edges + edge_index(n, h, c) * edge_size(K, V), K, V);
+  }
+  struct Place {
+    Index n, h, c;
+  };
+  /// The i-th chunk of all; heads of one sequence stand together.
+  [[nodiscard]] Place place(Index i) const;
+  [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
+  /// Rows of head h (of its group) from the first token of a chunk on.
+  template <class U>
+  [[nodiscard]] Rows<U> rows(const View<U, 4>& x, Index n, Index h, Index c) const {
+    if (!x.present()) return {nullptr, 0};
+    const Sequence& s = sequences[n];
+    return {x.at(s.batch, s.first + c * C, group_of(h, H, x.shape[2])), x.stride[1]};
+  }
+  template <class U>
+  [[nodiscard]] Rows<U> rows(const View<U, 3>& x, Index n, Index h, Index c) const {
+    if (!x.present()) return {nullptr, 0};
+    const Sequence& s = sequences[n];
+    return {x.at(s.batch, s.first + c * C, h), x.stride[1]};
+  }
+};
+
+/// `scratch` holds copies of inputs whose rows are not dense.
+template <class T>
+[[nodiscard]] Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, Workspace& scratch);
+
+template <class T>
+[[nodiscard]] Scratch<T> take_scratch(const Plan<T>& plan, Workspace& workspace);
+/// The edge that is kept in the scratch: its state is where the products read it.
+template <class T>
+[[nodiscard]] Edge<T> scratch_edge(const Plan<T>& plan, const Scratch<T>& s);
+template <class T>
+void copy_edge(const Plan<T>& plan, const Edge<T>& from, const Edge<T>& to);
+
+/// Initial states of head h of sequence n as they are, and an edge into final states as it is (not the count, which all heads share).
+/// An edge without a state leaves the state alone.
+template <class T>
+void fetch_states(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge);
+template <class T>
+void store_states(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to);
+/// The same with the sums of `subtract` moved about means: initial states of head h of sequence n -> the edge before its
+/// first chunk, and the edge after its last one -> final states.
+template <class T>
+void enter(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge);
+template <class T>
+void leave(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to);
+/// The same for gradients of states; for `subtract` they are taken about the means `about`.
+template <class T>
+void enter_gradient(const Plan<T>& plan, Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about,
+                    const Edge<T>& edge);
+template <class T>
+void leave_gradient(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to);
+
+// scalar_decay_step.cc, scalar_decay_forward.cc, scalar_decay_backward.cc
+template <class T>
+void step(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context);
+template <class T>
+void forward(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context);
+/// Only the edges, into `edges` (one for each of plan.all_edges()).
+template <class T>
+void forward_edges(const Plan<T>& plan, T* edges, Context& context);
+template <class T>
+void backward(const Plan<T>& plan, const ScalarDecayCotangents<T>& given, const ScalarDecayGradients<T>& grad, Context& context);
+
+}  // namespace isomer::scalar_decay_detail

@@ -1,0 +1,213 @@
+#pragma once
+// Random calls of scalar_decay for its tests: one description, drawn in float or double with the same numbers, run in any form.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "isomer/base/rng.h"
+#include "isomer/laws/scalar_decay/scalar_decay.h"
+
+namespace isomer::scalar_decay_test {
+
+using Normaliser = ScalarDecayOptions::Normaliser;
+using Direction = ScalarDecayOptions::Direction;
+
+enum class Gate { none, head, token, extreme };
+enum class Layout { dense, strided };
+
+struct Draw {
+  Normaliser normaliser = Normaliser::none;
+  Gate decay = Gate::none, input = Gate::none;
+  Index B = 2, T = 19, Gq = 2, Gk = 2, Gv = 2, K = 5, V = 3;
+  std::vector<std::int64_t> offsets = {};
+  bool initial = false;
+  Direction direction = Direction::causal;
+  Index chunk = 0;
+  double eps = 0;
+  Layout layout = Layout::dense;
+  double key_mean = 0;
+  std::uint64_t seed = 1;
+
+  [[nodiscard]] Index H() const { return std::max({Gq, Gk, Gv}); }
+  [[nodiscard]] Index n() const { return offsets.empty() ? B : Index(offsets.size()) - 1; }
+  [[nodiscard]] ScalarDecayOptions options() const {
+    return {.normaliser = normaliser, .direction = direction, .eps = eps, .chunk = chunk};
+  }
+};
+
+using Results = std::map<std::string, std::vector<double>>;
+
+/// An array of R axes, dense or with every axis strided and the start misaligned; what lies between is NaN.
+template <class T, int R>
+struct Array {
+  std::vector<T> memory;
+  View<T, R> view;
+
+  void make(const std::array<Index, R>& shape, Layout layout) {
+    Index stride = layout == Layout::dense ? 1 : 2;
+    view.shape = shape;
+    for (int axis = R - 1; axis >= 0; --axis) {
+      view.stride[axis] = stride;
+      stride = stride * shape[axis] + (layout == Layout::dense ? 0 : 1);
+    }
+    memory.assign(std::size_t(stride) + 3, std::numeric_limits<T>::quiet_NaN());
+    view.data = memory.data() + (layout == Layout::dense ? 0 : 1);
+  }
+  template <class F>
+  void each(F f) const {
+    for (Index i = 0; view.present() && i < view.size(); ++i) {
+      T* p = view.data;
+      Index rest = i;
+      for (int axis = R - 1; axis >= 0; --axis) {
+        p += rest % view.shape[axis] * view.stride[axis];
+        rest /= view.shape[axis];
+      }
+      f(*p);
+    }
+  }
+  [[nodiscard]] std::vector<double> values() const {
+    std::vector<double> all;
+    each([&](T x) { all.push_back(double(x)); });
+    return all;
+  }
+};
+
+template <class T>
+struct StateArrays {
+  Array<T, 4> state;
+  Array<T, 3> norm, value_sum;
+  Array<T, 2> max;
+  Array<T, 1> count;
+
+  void make(const Draw& s, bool scales) {
+    const Index n = s.n(), H = s.H();
+    state.make({n, H, s.K, s.V}, s.layout);
+    if (s.normaliser != Normaliser::none) norm.make({n, H, s.K}, s.layout);
+    if (s.normaliser == Normaliser::subtract) value_sum.make({n, H, s.V}, s.layout);
+    if (s.normaliser == Normaliser::max && scales) max.make({n, H}, s.layout);
+    if (s.normaliser == Normaliser::subtract && scales) count.make({n}, s.layout);
+  }
+  [[nodiscard]] ScalarDecayStates<T> views() const { return {state.view, norm.view, max.view, value_sum.view, count.view}; }
+  [[nodiscard]] ScalarDecayStates<const T> const_views() const {
+    return {state.view, norm.view, max.view, value_sum.view, count.view};
+  }
+  void into(Results& r, const std::string& prefix) const {
+    if (state.view.present()) r[prefix + "state"] = state.values();
+    if (norm.view.present()) r[prefix + "norm"] = norm.values();
+    if (max.view.present()) r[prefix + "max"] = max.values();
+    if (value_sum.view.present()) r[prefix + "value_sum"] = value_sum.values();
+    if (count.view.present()) r[prefix + "count"] = count.values();
+  }
+};
+
+template <class T>
+class Problem {
+ public:
+  explicit Problem(const Draw& setup) : s(setup) {
+    const Index H = s.H();
+    q.make({s.B, s.T, s.Gq, s.K}, s.layout);
+    k.make({s.B, s.T, s.Gk, s.K}, s.layout);
+    v.make({s.B, s.T, s.Gv, s.V}, s.layout);
+    grad_o.make({s.B, s.T, H, s.V}, s.layout);
+    // A divisor near zero would say nothing about the code: positive features, as a feature map gives them, where nothing bounds it.
+    const bool positive =
+        s.normaliser == Normaliser::sum || (s.normaliser == Normaliser::max && s.input == Gate::extreme);
+    normal(q, 0, positive), normal(k, s.key_mean, positive), normal(v, 0, false), normal(grad_o, 0, false);
+    gate(decay, s.decay, true);
+    gate(input, s.input, false);
+    if (s.initial) {
+      initial.make(s, true);
+      normal(initial.state, 0, false), normal(initial.norm, 0, positive), normal(initial.value_sum, 0, false);
+      normal(initial.max, 0, false);
+      initial.count.each([&](T& x) { x = T(1 + rng.below(5)); });
+    }
+    grad_final.make(s, false);
+    normal(grad_final.state, 0, false), normal(grad_final.norm, 0, false), normal(grad_final.value_sum, 0, false);
+  }
+
+  [[nodiscard]] ScalarDecayInputs<T> inputs() const {
+    return {.q = q.view, .k = k.view, .v = v.view, .log_decay = decay.view, .log_input = input.view,
+            .initial = initial.const_views(), .offsets = s.offsets};
+  }
+
+  /// Outputs and, if asked, gradients of everything.
+  Results run(Form form, Context& context, bool gradients, bool with_tape = true) const {
+    Results r;
+    Array<T, 4> o;
+    StateArrays<T> last;
+    o.make({s.B, s.T, s.H(), s.V}, s.layout);
+    last.make(s, true);
+    ScalarDecayTape<T> tape;
+    scalar_decay<T>(inputs(), s.options(), form, {.o = o.view, .final_states = last.views(), .tape = with_tape ? &tape : nullptr},
+                    context);
+    r["o"] = o.values();
+    last.into(r, "final_");
+    if (gradients) add_gradients(r, form, context, with_tape ? &tape : nullptr);
+    return r;
+  }
+
+  void add_gradients(Results& r, Form form, Context& context, const ScalarDecayTape<T>* tape) const {
+    Array<T, 4> dq, dk, dv;
+    Array<T, 3> ddecay, dinput;
+    StateArrays<T> first;
+    dq.make(q.view.shape, s.layout), dk.make(k.view.shape, s.layout), dv.make(v.view.shape, s.layout);
+    if (decay.view.present()) ddecay.make({s.B, s.T, s.H()}, s.layout);
+    if (input.view.present()) dinput.make({s.B, s.T, s.H()}, s.layout);
+    first.make(s, false);
+    scalar_decay_vjp<T>(inputs(), s.options(), form,
+                        {.o = grad_o.view, .final_states = grad_final.const_views(), .tape = tape},
+                        {.q = dq.view, .k = dk.view, .v = dv.view, .log_decay = ddecay.view, .log_input = dinput.view,
+                         .initial = s.direction == Direction::causal ? first.views() : ScalarDecayStates<T>{}},
+                        context);
+    r["grad_q"] = dq.values(), r["grad_k"] = dk.values(), r["grad_v"] = dv.values();
+    if (decay.view.present()) r["grad_log_decay"] = ddecay.values();
+    if (input.view.present()) r["grad_log_input"] = dinput.values();
+    if (s.direction == Direction::causal) first.into(r, "grad_initial_");
+  }
+
+  Draw s;
+  Array<T, 4> q, k, v, grad_o;
+  Array<T, 3> decay, input;
+  StateArrays<T> initial, grad_final;
+  Rng rng{s.seed};
+
+ private:
+  template <int R>
+  void normal(Array<T, R>& x, double mean, bool positive) {
+    x.each([&](T& e) {
+      const double y = rng.normal();
+      e = T(float(positive ? 0.1 + std::abs(y) : mean + y));
+    });
+  }
+  void gate(Array<T, 3>& x, Gate kind, bool is_decay) {
+    if (kind == Gate::none) return;
+    x.make({s.B, s.T, s.H()}, s.layout);
+    const double decays[] = {0, -50, -1e4, -std::numeric_limits<double>::infinity(), 0.5};
+    const double inputs[] = {80, -80, 0, 30, -30};
+    x.each([&](T& e) {
+      double y = is_decay ? -std::abs(rng.normal()) * 0.2 : rng.normal();
+      if (kind == Gate::extreme && rng.below(4) == 0) y = is_decay ? decays[rng.below(5)] : inputs[rng.below(5)];
+      e = T(float(y));
+    });
+    if (kind != Gate::head) return;
+    x.view.stride[0] = x.view.stride[1] = 0;
+  }
+};
+
+/// The largest difference over the largest value wanted; NaN and missing numbers are infinite.
+inline double error_of(const std::vector<double>& got, const std::vector<double>& want) {
+  if (got.size() != want.size()) return std::numeric_limits<double>::infinity();
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (got[i] == want[i]) continue;
+    const double d = std::abs(got[i] - want[i]);
+    difference = d <= difference ? difference : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  }
+  for (double x : want) size = std::max(size, std::abs(x));
+  return difference == 0 ? 0 : difference / std::max(size, 1e-300);
+}
+
+}  // namespace isomer::scalar_decay_test

@@ -1,0 +1,70 @@
+// The step form: heads in parallel, each one token after the other with its state in place where its rows are dense.
+#include <algorithm>
+
+#include "isomer/laws/scalar_decay/scalar_decay_plan.h"
+
+namespace isomer::scalar_decay_detail {
+
+namespace {
+
+// Elements of state that a task moves at least: below 128 KiB waking another thread costs more than it saves.
+constexpr Index kTask = 32768;
+
+template <class T>
+bool dense(const View<T, 4>& state) {
+  return state.present() && (state.shape[3] == 1 || state.stride[3] == 1);
+}
+
+template <class T, Isa I>
+void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T>& out, Workspace& workspace) {
+  const Workspace::Scope scope(workspace);
+  const Index K = plan.K, V = plan.V, L = plan.sequences[n].length;
+  const auto& initial = plan.in.initial.state;
+  const auto& last = out.final_states.state;
+  // `subtract` keeps its sums about a mean when there is more than one token: that takes a pass of its own at both ends.
+  const bool shifted = plan.rule.centred && L > 1;
+  const bool in_place = !shifted && L > 0;
+  const bool read_in_place = in_place && dense(initial), write_in_place = in_place && dense(last);
+  T* sums = read_in_place && write_in_place ? nullptr : workspace.take<T>(K * V);
+  T* p = workspace.take<T>(2 * (K + V) + 1);
+  Edge<T> edge{nullptr, p, p + K, p + K + V, p + 2 * K + V, p + 2 * K + 2 * V};
+  edge.state = read_in_place ? nullptr : sums;
+  if (shifted)
+    enter(plan, n, h, edge);
+  else
+    fetch_states(plan, n, h, edge);
+  const StepState<T> s{.from = read_in_place ? Rows<const T>{initial.at(n, h), initial.stride[2]} : Rows<const T>{sums, V},
+                       .to = write_in_place ? Rows<T>{last.at(n, h), last.stride[2]} : Rows<T>{sums, V},
+                       .q = workspace.take<T>(K),
+                       .k = workspace.take<T>(K),
+                       .v = workspace.take<T>(V),
+                       .mean = workspace.take<T>(V)};
+  Tokens<T> x = plan.tokens(n, h, 0);
+  x.C = L;
+  Kernels<T, I>::step(x, plan.rule, edge, s, plan.rows(out.o, n, h, 0));
+  ScalarDecayStates<T> to = out.final_states;
+  if (write_in_place) to.state = {};
+  edge.state = sums;
+  if (shifted)
+    leave(plan, n, h, edge, to);
+  else
+    store_states(plan, n, h, edge, to);
+}
+
+}  // namespace
+
+template <class T>
+void step(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context) {
+  const Index each = std::max<Index>(1, kTask / (plan.K * plan.V * std::max<Index>(1, plan.in.q.shape[1])));
+  with_isa(context.isa(), [&]<Isa I>() {
+    context.parallel(ceil_div(plan.heads(), each), [&](Index task, Workspace& workspace) {
+      for (Index i = task * each; i < std::min(plan.heads(), (task + 1) * each); ++i)
+        step_head<T, I>(plan, i / plan.H, i % plan.H, out, workspace);
+    });
+  });
+}
+
+template void step(const Plan<float>&, const ScalarDecayOutputs<float>&, Context&);
+template void step(const Plan<double>&, const ScalarDecayOutputs<double>&, Context&);
+
+}  // namespace isomer::scalar_decay_detail
