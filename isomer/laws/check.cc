@@ -86,14 +86,13 @@ double relative_error(const Tensor& got, const Tensor& want) {
 }
 
 double scale_of(const std::string& quantity, const Tensors& all) {
-  // Far above what double leaves of a cancellation, far below what a gradient of any use has.
-  constexpr double kNothing = 1e-9;
-  const double own = largest(all.at(quantity));
-  double others = 0;
-  for (const auto& [name, tensor] : all)
-    if (is_gradient(name) == is_gradient(quantity)) others = std::max(others, largest(tensor));
-  if (own > kNothing * others) return own;
-  return is_gradient(quantity) && others > 0 ? others : own > 0 ? own : 1;
+  // A gradient this much smaller than the largest one is what cancellation left of terms as large.
+  constexpr double kCancelled = 1.0 / 16;
+  double scale = largest(all.at(quantity));
+  if (is_gradient(quantity))
+    for (const auto& [name, tensor] : all)
+      if (is_gradient(name)) scale = std::max(scale, kCancelled * largest(tensor));
+  return scale > 0 ? scale : 1;
 }
 
 std::vector<CheckRow> check(const Law& law, Context& context, const CheckPlan& plan) {

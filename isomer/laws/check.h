@@ -32,8 +32,9 @@ struct CheckPlan {
 /// The same over the largest finite |want|, or 1 when that is 0.
 [[nodiscard]] double relative_error(const Tensor& got, const Tensor& want);
 
-/// The scale of one of the tensors a call returned: its largest finite |x|. A gradient that cancels to nothing beside the others
-/// (softmax of one key has no gradient) takes the scale of the largest gradient, since only that is known of its rounding errors.
+/// The scale of one of the tensors a call returned: its largest finite |x|; for a gradient at least 1/16 of the largest gradient
+/// of the call, since a smaller one is a difference of terms of that size (softmax of one key has no gradient at all) and carries
+/// their errors.
 [[nodiscard]] double scale_of(const std::string& quantity, const Tensors& all);
 
 }  // namespace isomer
