@@ -1,0 +1,227 @@
+#include "isomer/kernels/conv/conv.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "isomer/base/error.h"
+#include "isomer/kernels/conv/conv_kernels.h"
+#include "isomer/kernels/rows.h"
+
+namespace isomer {
+
+namespace {
+
+// Tokens of a task: enough to hide its cost, few enough for one long sequence to keep all threads busy.
+constexpr Index kTokens = 128;
+
+/// Tokens first … first + length − 1 in the order of rows of x.
+struct Stretch {
+  Index first, length;
+};
+/// Tokens begin … end − 1 of a sequence: the work of one task.
+struct Piece {
+  Index sequence, begin, end;
+};
+
+struct Plan {
+  Index T, C, W;
+  std::vector<Stretch> sequences;
+  std::vector<Piece> pieces;
+};
+
+void check_shape(const char* op, const char* name, const std::array<Index, 3>& got, const std::array<Index, 3>& want) {
+  require(got == want, op, "expected ", name, " [", want[0], ", ", want[1], ", ", want[2], "], got [", got[0], ", ", got[1], ", ",
+          got[2], "]");
+}
+
+std::vector<Stretch> stretches(const char* op, Index B, Index T, ConvOffsets offsets) {
+  std::vector<Stretch> list;
+  if (offsets.empty()) {
+    for (Index b = 0; b < B; ++b) list.push_back({b * T, T});
+    return list;
+  }
+  require(B == 1, op, "expected B = 1 with offsets, got ", B);
+  require(offsets.front() == 0 && offsets.back() == T, op, "expected offsets from 0 to ", T, ", got from ", offsets.front(),
+          " to ", offsets.back());
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    require(offsets[i] >= offsets[i - 1], op, "expected offsets that do not fall, got ", offsets[i], " after ", offsets[i - 1]);
+    list.push_back({Index(offsets[i - 1]), Index(offsets[i] - offsets[i - 1])});
+  }
+  return list;
+}
+
+template <class T>
+Plan make_plan(const char* op, const ConvInputs<T>& in, ConvOffsets offsets) {
+  Plan plan{.T = in.x.shape[1], .C = in.x.shape[2], .W = in.weight.shape[1], .sequences = {}, .pieces = {}};
+  require(in.weight.shape[0] == plan.C && plan.W >= 1, op, "expected weight [", plan.C, ", at least 1], got [",
+          in.weight.shape[0], ", ", plan.W, "]");
+  if (in.bias.present())
+    require(in.bias.shape == std::array<Index, 2>{1, plan.C}, op, "expected bias [1, ", plan.C, "], got [", in.bias.shape[0],
+            ", ", in.bias.shape[1], "]");
+  plan.sequences = stretches(op, in.x.shape[0], plan.T, offsets);
+  if (in.state.present()) check_shape(op, "state", in.state.shape, {Index(plan.sequences.size()), plan.W - 1, plan.C});
+  for (std::size_t s = 0; s < plan.sequences.size(); ++s)
+    for (Index t = 0; t < plan.sequences[s].length; t += kTokens)
+      plan.pieces.push_back({Index(s), t, std::min(t + kTokens, plan.sequences[s].length)});
+  return plan;
+}
+
+/// All rows of a view, dense: in place or a copy in the caller's scratch.
+template <class T>
+Rows<const T> all_rows(View<const T, 3> x, Workspace& scratch) {
+  return read_rows(with_leading_axes(x), {0, x.shape[0] * x.shape[1]}, scratch);
+}
+template <class T>
+Rows<T> all_rows_out(View<T, 3> x, Workspace& scratch) {
+  return write_rows(with_leading_axes(x), {0, x.shape[0] * x.shape[1]}, scratch);
+}
+template <class T>
+void store_all(Rows<T> from, View<T, 3> x) {
+  store_rows(from, with_leading_axes(x), {0, x.shape[0] * x.shape[1]});
+}
+
+/// Where token t of a sequence is: in x, or before it in the state, or nowhere (null).
+template <class T>
+struct Source {
+  const Plan& plan;
+  Rows<const T> x, state;
+
+  [[nodiscard]] const T* operator()(Index sequence, Index t) const {
+    if (t >= 0) return x.row(plan.sequences[std::size_t(sequence)].first + t);
+    return state.data == nullptr ? nullptr : state.row((sequence + 1) * (plan.W - 1) + t);
+  }
+  void taps(Index sequence, Index t, const T** taps) const {
+    for (Index j = 0; j < plan.W; ++j) taps[j] = (*this)(sequence, t - plan.W + 1 + j);
+  }
+};
+
+/// The weight as [W, C], dense.
+template <class T>
+const T* taps_first(View<const T, 2> weight, Workspace& scratch) {
+  return dense_matrix<T>({weight.data, {weight.shape[1], weight.shape[0]}, {weight.stride[1], weight.stride[0]}}, scratch);
+}
+
+/// Gradients of the tokens from −(W−1), those in the initial state, to the last.
+template <class T>
+struct TokenGradient {
+  const Plan& plan;
+  Rows<const T> dy, dfinal;
+  const T* weight;
+  Rows<T> dx, dstate;
+
+  template <Isa I>
+  void run(Index sequence, Index t, const T** taps) const {
+    const auto [first, length] = plan.sequences[std::size_t(sequence)];
+    const Index W = plan.W, row = (sequence + 1) * (W - 1) + t;
+    T* target = t >= 0 ? (dx.data == nullptr ? nullptr : dx.row(first + t)) : dstate.row(row);
+    if (target == nullptr) return;
+    for (Index j = 0; j < W; ++j) {
+      const Index later = t + W - 1 - j;
+      taps[j] = later >= 0 && later < length ? dy.row(first + later) : nullptr;
+    }
+    // The last W − 1 tokens are the final state.
+    const bool kept = dfinal.data != nullptr && t >= length - (W - 1);
+    ConvKernels<T, I>::filter(plan.C, W, taps, weight, kept ? dfinal.row(row - length) : nullptr, target);
+  }
+};
+
+}  // namespace
+
+template <class T>
+void conv(const ConvInputs<T>& in, ConvOffsets offsets, const ConvOutputs<T>& out, Context& context) {
+  const Plan plan = make_plan("conv", in, offsets);
+  const Index W = plan.W, S = Index(plan.sequences.size());
+  check_shape("conv", "y", out.y.shape, in.x.shape);
+  if (out.state.present()) check_shape("conv", "final state", out.state.shape, {S, W - 1, plan.C});
+  Workspace& own = context.workspace();
+  const Workspace::Scope scope(own);
+  const Source<T> source{plan, all_rows(in.x, own), all_rows(in.state, own)};
+  const T *weight = taps_first(in.weight, own), *bias = dense_matrix(in.bias, own);
+  const Rows<T> y = all_rows_out(out.y, own);
+  context.parallel(Index(plan.pieces.size()), [&](Index task, Workspace& scratch) {
+    const Workspace::Scope task_scope(scratch);
+    const Piece piece = plan.pieces[std::size_t(task)];
+    const Index first = plan.sequences[std::size_t(piece.sequence)].first;
+    const T** taps = scratch.take<const T*>(W);
+    for (Index t = piece.begin; t < piece.end; ++t) {
+      source.taps(piece.sequence, t, taps);
+      with_isa(context.isa(), [&]<Isa I>() { ConvKernels<T, I>::filter(plan.C, W, taps, weight, bias, y.row(first + t)); });
+    }
+  });
+  store_all(y, out.y);
+  if (!out.state.present()) return;
+  for (Index s = 0; s < S; ++s)
+    for (Index i = 0; i < W - 1; ++i) {
+      const T* row = source(s, plan.sequences[std::size_t(s)].length - (W - 1) + i);
+      for (Index c = 0; c < plan.C; ++c) out.state(s, i, c) = row == nullptr ? T(0) : row[c];
+    }
+}
+
+template <class T>
+void conv_vjp(const ConvInputs<T>& in, ConvOffsets offsets, const ConvUpstream<T>& up, const ConvGradients<T>& gradients,
+              Context& context) {
+  const Plan plan = make_plan("conv_vjp", in, offsets);
+  const Index W = plan.W, C = plan.C, S = Index(plan.sequences.size()), pieces = Index(plan.pieces.size());
+  check_shape("conv_vjp", "dy", up.dy.shape, in.x.shape);
+  const std::array<Index, 3> state_shape{S, W - 1, C};
+  if (up.dstate.present()) check_shape("conv_vjp", "upstream dstate", up.dstate.shape, state_shape);
+  if (gradients.dx.present()) check_shape("conv_vjp", "dx", gradients.dx.shape, in.x.shape);
+  if (gradients.dstate.present()) check_shape("conv_vjp", "dstate", gradients.dstate.shape, state_shape);
+  const auto check_matrix = [](const char* name, View<T, 2> g, Index rows, Index columns) {
+    if (g.present())
+      require(g.shape == std::array<Index, 2>{rows, columns}, "conv_vjp", "expected ", name, " [", rows, ", ", columns,
+              "], got [", g.shape[0], ", ", g.shape[1], "]");
+  };
+  check_matrix("dweight", gradients.dweight, C, W);
+  check_matrix("dbias", gradients.dbias, 1, C);
+
+  Workspace& own = context.workspace();
+  const Workspace::Scope scope(own);
+  const Source<T> source{plan, all_rows(in.x, own), all_rows(in.state, own)};
+  const TokenGradient<T> tokens{plan,
+                                all_rows(up.dy, own),
+                                all_rows(up.dstate, own),
+                                taps_first(in.weight, own),
+                                all_rows_out(gradients.dx, own),
+                                all_rows_out(gradients.dstate, own)};
+  // A piece sums its tokens' part of [dweight, dbias]; the pieces are added in order.
+  const bool parameters = gradients.dweight.present() || gradients.dbias.present();
+  const Index size = (W + 1) * C;
+  T* partials = own.take<T>(parameters ? pieces * size : 0);
+  context.parallel(pieces, [&](Index task, Workspace& scratch) {
+    const Workspace::Scope task_scope(scratch);
+    const Piece piece = plan.pieces[std::size_t(task)];
+    const T** taps = scratch.take<const T*>(W);
+    T* sums = partials + task * size;
+    if (parameters) std::fill_n(sums, size, T(0));
+    with_isa(context.isa(), [&]<Isa I>() {
+      for (Index t = piece.begin; t < piece.end; ++t) {
+        tokens.template run<I>(piece.sequence, t, taps);
+        if (!parameters) continue;
+        source.taps(piece.sequence, t, taps);
+        const T* dy = tokens.dy.row(plan.sequences[std::size_t(piece.sequence)].first + t);
+        ConvKernels<T, I>::add_weight_gradient(C, W, taps, dy, sums, sums + W * C);
+      }
+    });
+  });
+  if (gradients.dstate.present()) {
+    const T** taps = own.take<const T*>(W);
+    with_isa(context.isa(), [&]<Isa I>() {
+      for (Index s = 0; s < S; ++s)
+        for (Index t = 1 - W; t < 0; ++t) tokens.template run<I>(s, t, taps);
+    });
+  }
+  store_all(tokens.dx, gradients.dx);
+  store_all(tokens.dstate, gradients.dstate);
+  const View<T, 2> dw = gradients.dweight;
+  sum_partials(partials, pieces, size, View<T, 2>{dw.data, {W, C}, {dw.stride[1], dw.stride[0]}});
+  sum_partials(partials + W * C, pieces, size, gradients.dbias);
+}
+
+template void conv(const ConvInputs<float>&, ConvOffsets, const ConvOutputs<float>&, Context&);
+template void conv(const ConvInputs<double>&, ConvOffsets, const ConvOutputs<double>&, Context&);
+template void conv_vjp(const ConvInputs<float>&, ConvOffsets, const ConvUpstream<float>&, const ConvGradients<float>&, Context&);
+template void conv_vjp(const ConvInputs<double>&, ConvOffsets, const ConvUpstream<double>&, const ConvGradients<double>&,
+                       Context&);
+
+}  // namespace isomer
