@@ -7,11 +7,13 @@
 #include <ctime>
 #include <vector>
 
-#if defined(BACKEND_ISOMER)
+#ifdef BACKEND_ISOMER
 #include "isomer/kernels/gemm/gemm.h"
-#elif defined(BACKEND_CBLAS)
+#endif
+#ifdef BACKEND_CBLAS
 #include <cblas.h>
-#else
+#endif
+#ifdef BACKEND_DNNL
 #include <oneapi/dnnl/dnnl.h>
 #endif
 
@@ -38,21 +40,23 @@ constexpr Shape kShapes[] = {
 
 struct Backend {
   int threads;
-#if defined(BACKEND_ISOMER)
+#ifdef BACKEND_ISOMER
   isomer::Context context{threads};
 #endif
   void operator()(const Shape& s, const float* a, const float* b, float* c) {
-#if defined(BACKEND_ISOMER)
+#ifdef BACKEND_ISOMER
     using isomer::contiguous;
     using isomer::transposed;
     const isomer::View<const float, 2> x = s.transpose_a ? transposed(contiguous(a, {s.K, s.M})) : contiguous(a, {s.M, s.K});
     const isomer::View<const float, 2> y = s.transpose_b ? transposed(contiguous(b, {s.N, s.K})) : contiguous(b, {s.K, s.N});
     isomer::matmul(x, y, contiguous(c, {s.M, s.N}), context);
-#elif defined(BACKEND_CBLAS)
+#endif
+#ifdef BACKEND_CBLAS
     cblas_sgemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans, s.transpose_b ? CblasTrans : CblasNoTrans, int(s.M),
                 int(s.N), int(s.K), 1.0f, a, int(s.transpose_a ? s.M : s.K), b, int(s.transpose_b ? s.K : s.N), 0.0f, c,
                 int(s.N));
-#else
+#endif
+#ifdef BACKEND_DNNL
     dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.M, s.N, s.K, 1.0f, a, s.transpose_a ? s.M : s.K, b,
                s.transpose_b ? s.K : s.N, 0.0f, c, s.N);
 #endif

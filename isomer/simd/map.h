@@ -15,6 +15,7 @@ namespace isomer::simd {
 enum class Function : std::uint8_t {
   exp,
   exp_nonpositive,
+  exp2_nonpositive,
   expm1,
   log,
   log1p,

@@ -1,5 +1,6 @@
 #pragma once
 // map for one instruction set; include vec_<isa>.h first.
+#include "isomer/simd/exp2.h"
 #include "isomer/simd/map.h"
 #include "isomer/simd/math.h"
 
@@ -17,6 +18,7 @@ void map(Function f, const T* in, T* out, Index n) noexcept {
   switch (f) {
     case Function::exp: return map_with<T, I>([](V x) { return exp(x); }, in, out, n);
     case Function::exp_nonpositive: return map_with<T, I>([](V x) { return exp_nonpositive(x); }, in, out, n);
+    case Function::exp2_nonpositive: return map_with<T, I>([](V x) { return exp2_nonpositive(x); }, in, out, n);
     case Function::expm1: return map_with<T, I>([](V x) { return expm1(x); }, in, out, n);
     case Function::log: return map_with<T, I>([](V x) { return log(x); }, in, out, n);
     case Function::log1p: return map_with<T, I>([](V x) { return log1p(x); }, in, out, n);
