@@ -33,9 +33,12 @@ struct Head {
   Index block_q, block_k;
 };
 
-/// Largest tiles. The tile of logits (64 × 256 floats) fills an eighth of a 512 KiB L2 and leaves room for the panels that
-/// stream through it; a panel of keys (16 × 128 floats) stays in L1 while all 64 queries pass. See `isomer bench` for a sweep.
-inline constexpr Index kBlockQueries = 64;
+/// Largest tiles. 96 queries are 16 whole register tiles of 6 rows; the tile of logits (96 × 256 floats, 96 KiB) lies in a 512
+/// KiB L2 beside the panels that stream through it, and a panel of 256 values (16 KiB) stays in a 32 KiB L1 while all queries
+/// pass. Forward and backward at T = 2048, heads of 64, GFLOP/s of one core: 96 × 256 74 and 77, 64 × 256 74 and 77, 48 × 256 74
+/// and 74, 96 × 384 75 and 77; with heads of 128: 81 and 78, 82 and 77, 81 and 75, 82 and 79: flat, so the smaller tile that
+/// divides by 6.
+inline constexpr Index kBlockQueries = 96;
 inline constexpr Index kBlockKeys = 256;
 
 /// Operands in the order in which the micro-kernels read them, all of one head.
