@@ -21,6 +21,10 @@ void Kernels<T, I>::pack_keys(const Head<T>& head, const Packed<T>& packed, Inde
 
 namespace internal {
 
+/// Log-sums leave base 2 by this factor.
+template <class T>
+inline constexpr T kLn2 = T(0.693147180559945309417232121458);
+
 template <class T, Isa I>
 ISOMER_INLINE void scale_row(T* row, Index n, T factor) {
   using V = simd::Vec<T, I>;
@@ -113,6 +117,26 @@ void forward_tile(const Head<T>& head, const Packed<T>& packed, const Tile& tile
                        gemm::Strided<T>{s.logits, head.block_k, 1}, values, s.sums, head.V, gemm::Store::add);
 }
 
+/// Vectors of the output that a step sums at a time: whole cache lines of every value are used, and 8 sums hide the latency of an
+/// FMA.
+inline constexpr int kStrip = 8;
+
+/// out[from …] = factor · Σ_j scores_j v_j over `vectors` vectors of the values, reading each value once.
+template <class T, Isa I, int vectors>
+ISOMER_INLINE void weighted_strip(const Head<T>& head, const T* scores, Index from, simd::Vec<T, I> factor, T* out) {
+  using V = simd::Vec<T, I>;
+  const Index left = vectors == 1 ? head.V - from : vectors * V::lanes;
+  V acc[vectors];
+  for (V& a : acc) a = V::zero();
+  for (Index j = 0; j < head.S; ++j) {
+    const V w = V::set(scores[j]);
+    const T* v = head.v.data + j * head.v.stride + from;
+#pragma GCC unroll 8
+    for (int e = 0; e < vectors; ++e) acc[e] = fma(w, vectors == 1 ? V::load(v, left) : V::load(v + e * V::lanes), acc[e]);
+  }
+  for (int e = 0; e < vectors; ++e) (acc[e] * factor).store(out + from + e * V::lanes, left - e * V::lanes);
+}
+
 }  // namespace internal
 
 template <class T, Isa I>
@@ -142,13 +166,12 @@ void Kernels<T, I>::forward_block(const Head<T>& head, const Packed<T>& packed, 
     const bool sinks = last.sink_end > first.sink_begin && first.sink_begin < main_begin;
     walk(sinks ? first.sink_begin / W * W : main_begin, last.end);
   }
-  constexpr T kLn2 = T(0.693147180559945309417232121458);
   for (Index i = 0; i < rows; ++i) {
     const bool sum = head.order < 0 && s.total[i] != T(0);
     const V factor = V::set(sum ? T(1) / s.total[i] : T(1));
     const T* from = s.sums + i * head.V;
     map_span<T, I>(out.data + i * out.stride, {0, head.V}, [&](V, Index j, Index n) { return V::load(from + j, n) * factor; });
-    scale.data[i * scale.stride] = head.order < 0 ? s.high[i] * kLn2 + std::log(s.total[i]) : s.total[i];
+    scale.data[i * scale.stride] = head.order < 0 ? s.high[i] * internal::kLn2<T> + std::log(s.total[i]) : s.total[i];
   }
 }
 
@@ -183,13 +206,11 @@ void Kernels<T, I>::step(const Head<T>& head, const T* bias, T* scores, T* out, 
     total = internal::span_exp<T, I>(scores, all, high);
   }
   const V factor = V::set(head.order < 0 ? T(1) / total : T(1));
-  for (Index p = 0; p < head.V; p += V::lanes) {
-    V acc = V::zero();
-    for (j = 0; j < head.S; ++j) acc = fma(V::set(scores[j]), V::load(head.v.data + j * head.v.stride + p, head.V - p), acc);
-    (acc * factor).store(out + p, head.V - p);
-  }
-  constexpr T kLn2 = T(0.693147180559945309417232121458);
-  *scale = head.order < 0 ? high * kLn2 + std::log(total) : total;
+  Index p = 0;
+  for (; p + internal::kStrip * V::lanes <= head.V; p += internal::kStrip * V::lanes)
+    internal::weighted_strip<T, I, internal::kStrip>(head, scores, p, factor, out);
+  for (; p < head.V; p += V::lanes) internal::weighted_strip<T, I, 1>(head, scores, p, factor, out);
+  *scale = head.order < 0 ? high * internal::kLn2<T> + std::log(total) : total;
 }
 
 }  // namespace isomer::attention_detail
