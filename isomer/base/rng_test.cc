@@ -22,8 +22,8 @@ TEST(Philox, GivesThePublishedWords) {
 
 TEST(Rng, DependsOnSeedStreamAndPositionAlone) {
   Rng straight(5, 9), resumed(5, 9);
-  std::vector<std::uint32_t> drawn;
-  for (int i = 0; i < 50; ++i) drawn.push_back(straight.bits());
+  std::vector<std::uint32_t> drawn(50);
+  for (std::uint32_t& x : drawn) x = straight.bits();
   for (std::uint64_t i : {37, 3, 4, 0, 49}) {
     resumed.seek(i);
     EXPECT_EQ(resumed.bits(), drawn[i]);
@@ -69,7 +69,7 @@ TEST(Rng, BelowIsUniform) {
   constexpr int n = 70000, sides = 7;
   std::array<int, sides> count{};
   for (int i = 0; i < n; ++i) ++count[rng.below(sides)];
-  for (int c : count) EXPECT_NEAR(c, n / sides, 5 * std::sqrt(double(n) / sides));
+  for (int c : count) EXPECT_NEAR(c, double(n) / sides, 5 * std::sqrt(double(n) / sides));
   EXPECT_EQ(Rng(4).below(1), 0u);
 }
 

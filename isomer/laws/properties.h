@@ -99,12 +99,16 @@ inline void change_token(const Law& law, const Tensors& inputs, Index t) {
   return report.text();
 }
 
-/// `other`: the same trial with another number of threads.
-[[nodiscard]] inline std::string threads(const Trial& trial, const Trial& other) {
-  Report report(other, std::to_string(other.context.threads()) + " threads");
-  const Tensors want = trial.run(trial.inputs());
-  for (const auto& [name, got] : other.run(other.inputs())) report.same_bits(name, got, want.at(name), "to one thread's");
-  return report.text();
+/// `others`: the same trial with other numbers of threads.
+[[nodiscard]] inline std::string threads(const Trial& trial, std::initializer_list<Trial> others) {
+  const Tensors inputs = trial.inputs(), want = trial.run(inputs);
+  std::string failures;
+  for (const Trial& other : others) {
+    Report report(other, std::to_string(other.context.threads()) + " threads");
+    for (const auto& [name, got] : other.run(inputs)) report.same_bits(name, got, want.at(name), "to what the first gives");
+    failures += report.text();
+  }
+  return failures;
 }
 
 /// The case must have T = 0.

@@ -47,13 +47,13 @@ template <class Property>
 std::string each(const Law& law, const Case& what, Property property) {
   std::string failures;
   for (Form form : forms_of(law, what))
-    for (Type type : kTypes) failures += property(Trial{law, what, form, type, kSeed, context_of(2)});
+    for (Type type : kTypes) failures += property(Trial{law, what, form, type, kSeed, context_of(1)});
   return failures;
 }
 
 std::string agree_over(const Law& law, const Case& what) {
   const Tensors want =
-      Trial{law, what, Form::reference, Type::f64, kSeed, context_of(2)}.run(random_inputs(law, what, Type::f64, kSeed));
+      Trial{law, what, Form::reference, Type::f64, kSeed, context_of(1)}.run(random_inputs(law, what, Type::f64, kSeed));
   return each(law, what, [&](const Trial& trial) { return agrees(trial, want); });
 }
 
@@ -108,12 +108,17 @@ std::string causal_everywhere(const Law& law, const Case& what) {
 }
 
 std::string same_for_any_threads(const Law& law, const Case& what) {
-  const Case sized = with_length(law, what, quick() ? 70 : 300);
-  return each(law, sized, [&](const Trial& trial) {
-    const Trial one{law, sized, trial.form, trial.type, kSeed, context_of(1)},
-        seven{law, sized, trial.form, trial.type, kSeed, context_of(7)};
-    return threads(one, trial) + threads(one, seven);
-  });
+  std::string failures;
+  for (Form form : forms_of(law, what)) {
+    if (form == Form::reference) continue;  // plain loops
+    // Every step wakes the pool.
+    const Case sized = with_length(law, what, form == Form::step ? 9 : quick() ? 70 : 150);
+    for (Type type : kTypes) {
+      const auto on = [&](int count) { return Trial{law, sized, form, type, kSeed, context_of(count)}; };
+      failures += threads(on(1), {on(2), on(7)});
+    }
+  }
+  return failures;
 }
 
 std::string nothing_from_nothing(const Law& law, const Case& what) { return each(law, with_length(law, what, 0), empty); }
@@ -129,6 +134,8 @@ struct Subject {
   const Law* law;
   const Case* what;
 };
+
+void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.law->name() << ", " << subject.what->label; }
 
 std::vector<Subject> subjects() {
   std::vector<Subject> all;
@@ -157,7 +164,6 @@ TEST_P(Properties, ThreadsDoNotMatter) { EXPECT_EQ(same_for_any_threads(law(), w
 TEST_P(Properties, EmptySequencesPassTheirState) { EXPECT_EQ(nothing_from_nothing(law(), what()), ""); }
 TEST_P(Properties, GradientsAreSlopes) { EXPECT_EQ(slopes_of(law(), what()), ""); }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Properties);
 INSTANTIATE_TEST_SUITE_P(Laws, Properties, testing::ValuesIn(subjects()), test_name);
 
 /// The small law with one fault in its chunk form.
