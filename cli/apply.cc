@@ -1,0 +1,72 @@
+// isomer apply: a law on the tensors of a safetensors file.
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "isomer/base/error.h"
+#include "isomer/io/safetensors.h"
+#include "isomer/laws/law.h"
+
+namespace isomer::cli {
+
+namespace {
+struct Request {
+  std::string law, inputs, output, form = "auto";
+  int threads = 0;
+  std::vector<std::string> set;
+};
+
+Settings settings_of(const std::vector<std::string>& set) {
+  Settings settings;
+  for (const std::string& pair : set) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos) throw Error("expected --set key=value, got " + pair);
+    const std::string key = pair.substr(0, equals);
+    if (!settings.emplace(key, pair.substr(equals + 1)).second) throw Error("option " + key + " is set twice");
+  }
+  return settings;
+}
+
+int apply_request(const Request& request) {
+  if (request.law.empty()) throw Error("expected a law, got none");
+  const Law& law = find_law(request.law);
+  if (request.inputs.empty()) throw Error("expected --inputs FILE, got none");
+  if (request.output.empty()) throw Error("expected --output FILE, got none");
+  const Form form = form_named(request.form);
+  const Settings settings = settings_of(request.set);
+  const Tensors inputs = read_safetensors(request.inputs);
+  Context context(request.threads);
+  const Tensors outputs = apply(law, {inputs, settings, form, context});
+  try {
+    write_safetensors(request.output, outputs);
+  } catch (const Error& problem) {
+    throw RunFailed(problem.what());
+  }
+  return kDone;
+}
+
+std::string describe_laws() {
+  std::string text = "Laws and their options:\n";
+  for (const Law* law : laws()) {
+    text.append("  ").append(law->name()).append("   ").append(law->equation()).append("\n");
+    for (const OptionSpec& option : law->options())
+      text.append("    ").append(option.name).append("=").append(option.fallback).append("   ").append(option.help).append("\n");
+  }
+  return text;
+}
+}  // namespace
+
+Command apply_command(CLI::App& app) {
+  auto request = std::make_shared<Request>();
+  app.add_option("LAW", request->law, "Which law");
+  app.add_option("--inputs", request->inputs, "The tensors, a safetensors file")->type_name("FILE");
+  app.add_option("--output", request->output, "Where outputs and gradients go, a safetensors file")->type_name("FILE");
+  app.add_option("--form", request->form, "auto, reference, step, chunk or parallel")->type_name("FORM");
+  add_threads(app, request->threads);
+  app.add_option("--set", request->set, "An option of the law; may be repeated")->type_name("KEY=VALUE")->allow_extra_args(false);
+  app.footer(describe_laws() +
+             "\nGradients are computed when the file holds grad_o or grad_final_….\n"
+             "Example:\n  isomer apply attention --inputs qkv.safetensors --output o.safetensors --set window=256");
+  return [request] { return apply_request(*request); };
+}
+
+}  // namespace isomer::cli

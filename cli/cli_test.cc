@@ -1,0 +1,230 @@
+// The program as its users see it: started as a process.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "isomer/io/safetensors.h"
+#include "isomer/laws/check.h"
+#include "isomer/laws/law.h"
+#include "isomer/laws/random.h"
+
+namespace isomer {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+struct Result {
+  int status;
+  std::string out, err;
+};
+
+struct Cli : testing::Test {
+  fs::path folder = fs::temp_directory_path() / ("isomer-cli-" + std::to_string(::getpid()));
+  void SetUp() override { fs::create_directories(folder); }
+  void TearDown() override { fs::remove_all(folder); }
+
+  [[nodiscard]] static std::string text(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  /// `before` is shell text, such as "ulimit -f 1;".
+  [[nodiscard]] Result run(const std::string& arguments, const std::string& before = "") const {
+    const std::string out = folder / ".out", err = folder / ".err";
+    const std::string command = before + " '" ISOMER_BINARY_DIR "/isomer' " + arguments + " >'" + out + "' 2>'" + err + "'";
+    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text(out), text(err)};
+  }
+  [[nodiscard]] std::string path(const char* name) const { return folder / name; }
+  /// The files that are left, without those of run().
+  [[nodiscard]] std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& file : fs::directory_iterator(folder)) names.insert(file.path().filename());
+    names.erase(".out");
+    names.erase(".err");
+    return names;
+  }
+  /// A wrong request: status 2, nothing on standard output, and this line.
+  void expect_wrong(const std::string& arguments, const std::string& line) const {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    EXPECT_EQ(result.err, line + "\n") << arguments;
+  }
+};
+
+TEST_F(Cli, HelpsWithAnExample) {
+  for (const std::string command : {"", "apply ", "check ", "bench "}) {
+    const Result help = run(command + "--help");
+    EXPECT_EQ(help.status, 0);
+    EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;
+    EXPECT_EQ(help.err, "");
+  }
+  EXPECT_TRUE(run("--version").out.starts_with("isomer "));
+}
+
+TEST_F(Cli, AnswersWrongRequestsInOneLine) {
+  expect_wrong("", "isomer: expected a command (isomer --help lists them), got none");
+  expect_wrong("chekc", "isomer: unknown command chekc, did you mean check?");
+  expect_wrong("--versoin", "isomer: unknown option --versoin, did you mean --version?");
+  expect_wrong("check atention", "isomer check: unknown law atention, did you mean attention?");
+  expect_wrong("check --jsn", "isomer check: unknown option --jsn, did you mean --json?");
+  expect_wrong("check --all attention", "isomer check: expected names of laws or --all, got both");
+  expect_wrong("bench --law atention", "isomer bench: unknown law atention, did you mean attention?");
+  expect_wrong("bench --form stepp", "isomer bench: unknown form stepp, did you mean step?");
+  expect_wrong("bench fast", "isomer bench: unexpected argument fast");
+  expect_wrong("check --threads 0", "isomer check: --threads: Value 0 not in range 1 to 1024");
+}
+
+TEST_F(Cli, ApplyAnswersWrongRequestsInOneLine) {
+  expect_wrong("apply", "isomer apply: expected a law, got none");
+  expect_wrong("apply atention --inputs a --output b", "isomer apply: unknown law atention, did you mean attention?");
+  expect_wrong("apply attention --output b", "isomer apply: expected --inputs FILE, got none");
+  expect_wrong("apply attention --inputs a", "isomer apply: expected --output FILE, got none");
+  expect_wrong("apply attention --input=a", "isomer apply: unknown option --input, did you mean --inputs?");
+  expect_wrong("apply attention --inputs a --output b --form chunky", "isomer apply: unknown form chunky, did you mean chunk?");
+  expect_wrong("apply attention --inputs a --output b --set scale", "isomer apply: expected --set key=value, got scale");
+  expect_wrong("apply attention --inputs a --output b --set scale=1 --set scale=2", "isomer apply: option scale is set twice");
+  expect_wrong("apply attention --inputs /nowhere/a --output b",
+               "isomer apply: cannot read /nowhere/a: No such file or directory");
+  std::ofstream(path("bad")) << "not safetensors, but more than eight bytes";
+  expect_wrong("apply attention --inputs " + path("bad") + " --output b",
+               "isomer apply: cannot read " + path("bad") +
+                   ": safetensors: expected a header of 7306634592548843374 bytes, got a file with 34 left");
+}
+
+/// What the tests of apply do: inputs in a file, a run, outputs in a file.
+struct CliApply : Cli {
+  const Law& law = find_law("attention");
+  Tensors inputs = random_inputs(law, {.label = "", .sizes = {{"T", 7}}}, Type::f32, 1);
+  std::string in = path("in.safetensors"), out = path("out.safetensors");
+
+  [[nodiscard]] Result apply_file(const std::string& more = "", const std::string& before = "") const {
+    write_safetensors(in, inputs);
+    return run("apply attention --inputs '" + in + "' --output '" + out + "' " + more, before);
+  }
+};
+
+TEST_F(CliApply, WritesWhatTheLibraryComputes) {
+  Context context(1);
+  for (Form form : law.forms()) {
+    const Result result = apply_file("--threads 1 --set window=3 --form " + std::string(name_of(form)));
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out + result.err, "");
+    const Tensors want = apply(law, {inputs, {{"window", "3"}}, form, context}), got = read_safetensors(out);
+    ASSERT_EQ(got.size(), want.size());
+    for (const auto& [name, x] : want) EXPECT_EQ(relative_error(got.at(name), x), 0) << name;
+  }
+  EXPECT_EQ(files(), (std::set<std::string>{"in.safetensors", "out.safetensors"}));
+}
+
+TEST_F(CliApply, NamesTheNearestTensorAndOption) {
+  const Result option = apply_file("--set windw=3");
+  EXPECT_EQ(option.status, 2);
+  EXPECT_EQ(option.err, "isomer apply: attention: unknown option windw, did you mean window?\n");
+  inputs["log_forgett"] = inputs["q"].clone();
+  const Result tensor = apply_file();
+  EXPECT_EQ(tensor.status, 2);
+  EXPECT_EQ(tensor.err, "isomer apply: attention: unknown input log_forgett, did you mean log_forget?\n");
+  EXPECT_EQ(files(), (std::set<std::string>{"in.safetensors"}));
+}
+
+TEST_F(CliApply, KeepsToOneLineWhateverTheNamesHold) {
+  inputs["two\nlines\t"] = inputs["q"].clone();
+  EXPECT_TRUE(apply_file().err.starts_with("isomer apply: attention: unknown input two?lines?, did you mean "));
+}
+
+TEST_F(CliApply, LeavesNothingWhenTheOutputCannotBeWritten) {
+  inputs = random_inputs(law, {.label = "", .sizes = {{"T", 300}, {"K", 16}, {"V", 16}}}, Type::f32, 1);
+  const Result full = apply_file("", "ulimit -f 1;");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(full.err, "isomer apply: cannot write " + out + ": File too large\n");
+  EXPECT_EQ(files(), (std::set<std::string>{"in.safetensors"}));
+  out = path("missing") + "/out";
+  const Result missing = apply_file();
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.err, "isomer apply: cannot write " + out + ": No such file or directory\n");
+  out = "/dev/full";
+  EXPECT_EQ(apply_file().status, 1);
+}
+
+TEST_F(Cli, CheckPrintsItsTableAsJson) {
+  const Result result = run("check attention --json --threads 2");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json all = json::parse(result.out);
+  EXPECT_EQ(all.at("schema"), 1);
+  for (const char* key : {"cpu", "isa", "cores", "threads", "compiler", "version"})
+    EXPECT_TRUE(all.at("machine").contains(key)) << key;
+  EXPECT_EQ(all.at("machine").at("threads"), 2);
+  std::set<std::string> forms;
+  for (const json& row : all.at("rows")) {
+    EXPECT_EQ(row.at("subject"), "attention");
+    EXPECT_TRUE(row.at("type") == "f32" || row.at("type") == "f64");
+    EXPECT_TRUE(row.at("quantity").is_string());
+    EXPECT_LE(row.at("error").get<double>(), row.at("limit").get<double>());
+    EXPECT_EQ(row.at("pass"), true);
+    forms.insert(row.at("form"));
+  }
+  EXPECT_EQ(forms, (std::set<std::string>{"reference", "step", "chunk", "parallel"}));
+}
+
+TEST_F(Cli, CheckPrintsATable) {
+  const Result result = run("check attention");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(result.out.starts_with("law ")) << result.out;
+  EXPECT_NE(result.out.find("rows are within their limits\n"), std::string::npos);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(Cli, BenchPrintsItsTableAsJson) {
+  const Result result = run("bench --law attention --form step --quick --json --threads 1");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json all = json::parse(result.out);
+  EXPECT_EQ(all.at("schema"), 1);
+  ASSERT_FALSE(all.at("rows").empty());
+  for (const json& row : all.at("rows")) {
+    EXPECT_EQ(row.at("subject"), "attention");
+    EXPECT_EQ(row.at("form"), "step");
+    EXPECT_EQ(row.at("direction"), "step");
+    EXPECT_EQ(row.at("type"), "f32");
+    for (const char* size : {"B", "T", "H", "K", "V", "threads"}) EXPECT_GE(row.at(size).get<int>(), 1);
+    for (const char* value : {"us_per_token", "gflops", "peak_share", "state_bytes"})
+      EXPECT_GT(row.at(value).get<double>(), 0) << value;
+    EXPECT_TRUE(row.at("peer").is_null() && row.at("ratio").is_null());
+  }
+}
+
+TEST_F(Cli, BenchServesTimingRequests) {
+  const std::string what =
+      R"("case":{"subject":"attention","variant":"causal","direction":"forward","B":1,"T":32,"H":1,"K":8,"V":8,)"
+      R"("S":32,"window":4,"threads":2})";
+  std::ofstream(path("requests"))
+      << "{\"op\":\"time\"," << what << ",\"repeat\":3}\n{\"op\":\"time\"," << what << ",\"repeat\":2}\n"
+      << "{\"op\":\"peak\",\"threads\":1}\n{\"op\":\"dance\"}\nnot json\n{\"op\":\"time\",\"repeat\":1}\n"
+      << R"({"op":"time","case":{"subject":"atention","variant":"causal","direction":"forward","B":1,"T":1,)"
+      << R"("H":1,"K":1,"V":1,"threads":1},"repeat":1})"
+      << "\n";
+  const Result result = run("bench --serve <'" + path("requests") + "'");
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::vector<json> answers;
+  for (std::string line; std::getline(lines, line);) answers.push_back(json::parse(line));
+  ASSERT_EQ(answers.size(), 7u);
+  EXPECT_EQ(answers[0].at("seconds").size(), 3u);
+  EXPECT_EQ(answers[1].at("seconds").size(), 2u);
+  EXPECT_GT(answers[0].at("flops").get<double>(), 0);
+  EXPECT_GT(answers[2].at("gflops").get<double>(), 0);
+  EXPECT_EQ(answers[3].at("skip"), "unknown op dance");
+  for (std::size_t i : {4, 5}) EXPECT_TRUE(answers[i].at("skip").is_string());
+  EXPECT_EQ(answers[6].at("skip"), "unknown law atention, did you mean attention?");
+}
+
+}  // namespace
+}  // namespace isomer

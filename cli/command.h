@@ -1,0 +1,31 @@
+#pragma once
+// A subcommand is one file with one function: it declares its options on `app` and returns what runs when they have been read.
+// The return value is the exit status. An isomer::Error is a wrong request (status 2), a RunFailed a run that failed (status 1);
+// main prints either as one line.
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace isomer::cli {
+
+enum Status { kDone = 0, kFailed = 1, kWrongRequest = 2 };
+
+class RunFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Command = std::function<int()>;
+
+[[nodiscard]] Command apply_command(CLI::App& app);
+[[nodiscard]] Command check_command(CLI::App& app);
+[[nodiscard]] Command bench_command(CLI::App& app);
+
+/// Declares --threads; 0 stands for all cores.
+void add_threads(CLI::App& app, int& threads);
+
+}  // namespace isomer::cli

@@ -1,0 +1,87 @@
+#include "cli/report.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace isomer::cli {
+
+namespace {
+/// Characters, not bytes: µ is one.
+std::size_t width_of(std::string_view text) {
+  return std::size_t(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+bool numeric(std::string_view cell) { return !cell.empty() && (cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9')); }
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
+  return "unknown";
+}
+
+nlohmann::ordered_json machine(const Context& context) {
+#ifdef __clang__
+  const std::string compiler = "Clang " __clang_version__;
+#else
+  const std::string compiler = "GCC " __VERSION__;
+#endif
+  return {{"cpu", cpu_name()},
+          {"isa", name_of(context.isa())},
+          {"cores", std::thread::hardware_concurrency()},
+          {"threads", context.threads()},
+          {"compiler", compiler},
+          {"version", ISOMER_VERSION}};
+}
+}  // namespace
+
+void Table::print() const {
+  std::vector<std::size_t> widths(rows_[0].size(), 0);
+  std::vector<bool> right(rows_[0].size(), rows_.size() > 1);
+  for (const auto& row : rows_)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], width_of(row[i]));
+      if (&row != &rows_[0] && !numeric(row[i])) right[i] = false;
+    }
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - width_of(row[i]), ' ');
+      line += (i == 0 ? "" : "  ") + (right[i] ? space + row[i] : row[i] + space);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    std::cout << line << '\n';
+  }
+}
+
+std::string formatted(const char* format, double x) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, x);
+  return text;
+}
+
+Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (terminal_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::show(std::string_view text) const {
+  if (!terminal_) return;
+  std::fprintf(stderr, "\r\033[K%.*s", int(text.size()), text.data());
+  std::fflush(stderr);
+}
+
+void print_json(const Context& context, const nlohmann::ordered_json& rows) {
+  const nlohmann::ordered_json all{{"schema", 1}, {"machine", machine(context)}, {"rows", rows}};
+  std::cout << all.dump() << '\n';
+}
+
+}  // namespace isomer::cli

@@ -1,0 +1,43 @@
+#pragma once
+// What the commands print: tables, progress, and the machine they ran on.
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isomer/base/context.h"
+
+namespace isomer::cli {
+
+/// Text in columns; a column of numbers is aligned to the right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) : rows_{std::move(head)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// To standard output.
+  void print() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// A number in the style of printf.
+[[nodiscard]] std::string formatted(const char* format, double x);
+
+/// One line on a terminal that is overwritten, and gone at the end; nothing when stderr is no terminal.
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(std::string_view text) const;
+
+ private:
+  bool terminal_;
+};
+
+/// {"schema": 1, "machine": …, "rows": …} on standard output.
+void print_json(const Context& context, const nlohmann::ordered_json& rows);
+
+}  // namespace isomer::cli
