@@ -101,6 +101,13 @@ void copy_back(const View<T, 4>& from, const View<T, 4>& to) {
         for (Index d = 0; d < to.shape[3]; ++d) to(b, t, h, d) = from(b, t, h, d);
 }
 
+// The view itself if it has dense rows for each of H heads, else a stand-in that has.
+template <class T>
+View<T, 4> head_output(const View<T, 4>& x, Index H, Workspace& scratch) {
+  if (!x.present() || x.shape[2] == H) return dense_output(x, scratch);
+  return contiguous(scratch.take<T>(x.size() / x.shape[2] * H), {x.shape[0], x.shape[1], H, x.shape[3]});
+}
+
 // After the kernels: all heads read the initial count, and it may be the same memory.
 template <class T>
 void put_counts(const Plan<T>& plan, const ScalarDecayStates<T>& to) {
@@ -142,9 +149,35 @@ void scalar_decay_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& 
   require_shape("grad_v", grad.v, in.v.shape);
   require_shape("grad_log_decay", grad.log_decay, {{shape.B, shape.T, shape.H}});
   require_shape("grad_log_input", grad.log_input, {{shape.B, shape.T, shape.H}});
+  require(!grad.log_decay.present() || in.log_decay.present(), kOp, "expected grad_log_decay only with log_decay");
+  require(!grad.log_input.present() || in.log_input.present(), kOp, "expected grad_log_input only with log_input");
   require_states("grad_initial_", grad.initial, shape, options.normaliser);
-  (void)context;
-  return reference_vjp(in, options, given, grad);
+  if (form == Form::reference) return reference_vjp(in, options, given, grad);
+  const Workspace::Scope scope(context.workspace());
+  ScalarDecayOptions chunked = options;
+  if (given.tape && given.tape->chunk > 0) chunked.chunk = given.tape->chunk;
+  // A run of steps has the gradients of the same run in chunks.
+  const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, context.workspace());
+  ScalarDecayCotangents<T> dense = given;
+  dense.o = dense_rows(given.o, context.workspace());
+  const bool fits = given.tape && given.tape->chunk == plan.C &&
+                    given.tape->edges.size() >= plan.all_edges() * edge_size(plan.K, plan.V);
+  if (!fits) dense.tape = nullptr;
+  const std::array<View<T, 4>, 3> wanted{grad.q, grad.k, grad.v};
+  std::array<View<T, 4>, 3> heads;
+  for (int x = 0; x < 3; ++x) heads[x] = head_output(wanted[x], shape.H, context.workspace());
+  ScalarDecayGradients<T> to = grad;
+  to.q = heads[0], to.k = heads[1], to.v = heads[2];
+  to.initial.max = {};
+  to.initial.count = {};
+  backward(plan, dense, to, context);
+  for (int x = 0; x < 3; ++x) {
+    if (!wanted[x].present()) continue;
+    if (wanted[x].shape[2] < shape.H)
+      sum_groups<T>(heads[x], wanted[x], context);
+    else
+      copy_back(heads[x], wanted[x]);
+  }
 }
 
 template void scalar_decay(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form, const ScalarDecayOutputs<float>&,

@@ -55,12 +55,16 @@ ISOMER_INLINE Edge<T> edge_at(T* p, Index K, Index V) {
 template <class T>
 struct Gates {
   double *row, *column, *in, *out, *floor;            // [C] logarithms
+  double *row_rest, *column_rest;                     // [C] what rounding took from the first two
   T *row_hi, *row_lo, *column_hi, *column_lo;         // [C]
   T *from_state, *to_state;                           // [C] weight of the old state in output i, of token j in the new state
   T* one;                                             // [C] 1 in the scale of output i (stabilised)
   Index* begin;                                       // [C] first token that i sees: where all was last forgotten
   T* carry;                                           // [1] weight of the old state in the new one
   double* max;                                        // [1] stabiliser of the new state
+
+  /// Does token t forget all before it?
+  [[nodiscard]] ISOMER_INLINE bool forgets(Index t) const { return begin[t] == t && in[t] == -__builtin_inf(); }
 };
 
 /// Scratch of the forward kernels. Rows that vectors are stored to have kPad elements to spare.
@@ -76,6 +80,20 @@ struct Scratch {
   T *inverse, *shift;      // [C] 1 / divisor; 1 − (q·norm) / n of `subtract`
   T* around;               // an edge without its state, which is in sv
   Gates<T> gates;
+};
+
+/// What the backward kernels need beside the above.
+template <class T>
+struct BackwardScratch {
+  T *k, *vt, *y;               // [C,K] k; [V,C] vᵀ; [C,V] gradient of o, then of the sums before the divisor
+  T *state_t, *back_t;         // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
+  T *p, *decay, *logits;       // [C,C] gradient of the weights; [C] decays and logits of a row
+  T *grad_q, *grad_k, *grad_v, *through;  // [C,K] [C,K] [C,V] [C,K]
+  T *delta, *shift_k, *shift_v;           // [C] gradient of q·norm; [K] [V] means minus those of `about`
+  // Gradients of the logarithms of what is multiplied, for the gates: of the state before in output i, of k_j in the outputs of the
+  // chunk, of k_j in the state after, and of the pairs that a gate at t + 1 stands between less those at t. [C]
+  double *from_state, *inner, *to_state, *between;
+  double* kept;  // [1] of the state before in the state after
 };
 
 enum class Write { add, set };
@@ -101,6 +119,20 @@ struct Kernels {
                     Write mode) noexcept;
   /// The means and max after the chunk, without its sums.
   static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s) noexcept;
+  /// Gradients that come from the chunk's own outputs, after load(): grad_q [C,K] is done, grad_k and grad_v [C,·] still lack what
+  /// comes through the state. grad_o.data may be null.
+  static void backward_read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
+                            const BackwardScratch<T>& b, Rows<const T> grad_o) noexcept;
+  /// Adds to grad_k and grad_v what comes through the state after the chunk, whose gradient is `back`; b.k holds k. `about` has the means
+  /// about which gradients of states are taken (subtract).
+  static void backward_state(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
+                             const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about) noexcept;
+  /// The gradient of the state before the chunk, after backward_read(). add: `back` held that of the state after. set: only what
+  /// comes from the chunk's outputs.
+  static void backward_write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
+                             const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about, Write mode) noexcept;
+  /// b.k = k, about the means of `before`.
+  static void load_keys(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const BackwardScratch<T>& b) noexcept;
   /// Token after token of one head, one pass over the state for each. `edge` (but its state) moves on.
   static void step(const Tokens<T>& x, const Rule& rule, const Edge<T>& edge, const StepState<T>& s, Rows<T> o) noexcept;
   /// to = carry · from + to over `count` elements: one step of the pass over edges.

@@ -30,36 +30,50 @@ ISOMER_INLINE void scaled(T a, const T* x, T* y, Index n) {
 /// e^x is 0 in double below this: a decay that forgets everything, like −inf.
 inline constexpr double kForgets = -750;
 
+/// A number as a rounded sum and what the rounding took.
+struct Pair {
+  double value, rest;
+};
+/// a + b (Knuth's two-sum).
+ISOMER_INLINE Pair add(Pair a, double b) {
+  const double sum = a.value + b, part = sum - a.value;
+  return {sum, a.rest + ((a.value - (sum - part)) + (b - part))};
+}
+
 /// Logarithms of the gates from the stabiliser before the chunk.
 template <class T, Isa I>
 void scan_gates(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>& g) noexcept {
   constexpr double inf = __builtin_inf();
-  double b = 0, top = max;  // prefix sum of log_decay; the largest column, and `max`: both since all was last forgotten
+  // The prefix sum of log_decay, and the largest column or `max`: both since all was last forgotten.
+  Pair b{0, 0}, top{max, 0};
   Index begin = 0;
   bool forgotten = false;
   for (Index i = 0; i < x.C; ++i) {
     const double f = x.log_decay.data ? double(x.log_decay.data[i * x.log_decay.stride]) : 0.0;
     const double input = x.log_input.data ? double(x.log_input.data[i * x.log_input.stride]) : 0.0;
-    b += f;
-    double column = input - b;
-    if (rule.stabilised ? top - column < kForgets : f < kForgets) {
+    b = add(b, f);
+    Pair column = add({-b.value, -b.rest}, input);
+    if (rule.stabilised ? top.value - column.value < kForgets : f < kForgets) {
       begin = i;
       forgotten = true;
-      top = -inf;
-      b = 0;
-      column = input;
+      top = {-inf, 0};
+      b = {0, 0};
+      column = {input, 0};
     }
-    if (column > top) top = column;
-    g.column[i] = column;
-    g.row[i] = rule.stabilised ? -top : b;
-    g.in[i] = forgotten ? -inf : rule.stabilised ? max - top : b;
-    g.floor[i] = -(b + top);
+    if (column.value > top.value) top = column;
+    g.column[i] = column.value;
+    g.column_rest[i] = column.rest;
+    g.row[i] = rule.stabilised ? -top.value : b.value;
+    g.row_rest[i] = rule.stabilised ? -top.rest : b.rest;
+    g.in[i] = forgotten ? -inf : rule.stabilised ? max - top.value : b.value;
+    g.floor[i] = -(b.value + top.value);
     g.begin[i] = begin;
   }
-  *g.max = rule.stabilised ? double(T(b + top)) : 0.0;
-  const double end = b - *g.max;
-  for (Index j = 0; j < x.C; ++j) g.out[j] = j < begin ? -inf : g.column[j] + end;
-  *g.carry = forgotten ? T(0) : T(::exp(rule.stabilised ? max + end : end));
+  *g.max = rule.stabilised ? double(T(b.value + top.value)) : 0.0;
+  for (Index j = 0; j < x.C; ++j)
+    g.out[j] = j < begin ? -inf : ((g.column[j] + b.value) - *g.max) + (g.column_rest[j] + b.rest);
+  const double kept = (rule.stabilised ? max + b.value : b.value) - *g.max;
+  *g.carry = forgotten ? T(0) : T(::exp(kept));
 }
 
 template <class T, Isa I>
@@ -68,9 +82,9 @@ void exponentials(const Tokens<T>& x, const Rule& rule, const Gates<T>& g) noexc
   constexpr double largest = sizeof(T) == 4 ? 88 : 709;
   for (Index i = 0; i < x.C; ++i) {
     g.row_hi[i] = T(g.row[i]);
-    g.row_lo[i] = T(g.row[i] - double(g.row_hi[i]));
+    g.row_lo[i] = T((g.row[i] - double(g.row_hi[i])) + g.row_rest[i]);
     g.column_hi[i] = T(g.column[i]);
-    g.column_lo[i] = T(g.column[i] - double(g.column_hi[i]));
+    g.column_lo[i] = T((g.column[i] - double(g.column_hi[i])) + g.column_rest[i]);
     g.from_state[i] = T(g.in[i]);
     g.to_state[i] = T(g.out[i]);
     if (rule.stabilised) g.one[i] = T(g.floor[i] < largest ? g.floor[i] : largest);

@@ -1,6 +1,6 @@
 #include "isomer/simd/vec_scalar.h"
 // The vector type comes first: the kernels are templates over it.
-#include "isomer/laws/scalar_decay/scalar_decay_chunk_impl.h"
+#include "isomer/laws/scalar_decay/scalar_decay_backward_impl.h"
 #include "isomer/laws/scalar_decay/scalar_decay_step_impl.h"
 
 namespace isomer::scalar_decay_detail {

@@ -153,12 +153,40 @@ Scratch<T> take_scratch(const Plan<T>& plan, Workspace& workspace) {
   s.shift = workspace.take<T>(row);
   s.around = workspace.take<T>(edge_size(K, V) - K * V);
   Gates<T>& g = s.gates;
-  for (double** p : {&g.row, &g.column, &g.in, &g.out, &g.floor}) *p = workspace.take<double>(row);
+  for (double** p : {&g.row, &g.column, &g.in, &g.out, &g.floor, &g.row_rest, &g.column_rest}) *p = workspace.take<double>(row);
   for (T** p : {&g.row_hi, &g.row_lo, &g.column_hi, &g.column_lo, &g.from_state, &g.to_state, &g.one}) *p = workspace.take<T>(row);
   g.begin = workspace.take<Index>(row);
   g.carry = workspace.take<T>(1);
   g.max = workspace.take<double>(1);
   return s;
+}
+
+template <class T>
+BackwardScratch<T> take_backward_scratch(const Plan<T>& plan, Workspace& workspace) {
+  const Index C = plan.C, K = plan.K, V = plan.V, row = round_up(C, kPad) + kPad;
+  const Index square = plan.rule.causal ? C * row : 0;
+  const auto take = [&](Index count) { return workspace.take<T>(count); };
+  const auto doubles = [&](Index count) { return workspace.take<double>(count); };
+  return {.k = take(C * K),
+          .vt = take(plan.rule.causal ? V * row : 0),
+          .y = take(C * V),
+          .state_t = take(V * K),
+          .back_t = take(V * K),
+          .p = take(square),
+          .decay = take(row),
+          .logits = take(row),
+          .grad_q = take(C * K),
+          .grad_k = take(C * K),
+          .grad_v = take(C * V),
+          .through = take(C * K),
+          .delta = take(row),
+          .shift_k = take(K),
+          .shift_v = take(V),
+          .from_state = doubles(row),
+          .inner = doubles(row),
+          .to_state = doubles(row),
+          .between = doubles(row),
+          .kept = doubles(1)};
 }
 
 template <class T>
@@ -235,6 +263,7 @@ void leave_gradient(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, 
   template struct Plan<T>;                                                                                                        \
   template Plan<T> make_plan(const ScalarDecayInputs<T>&, const ScalarDecayOptions&, Form, Workspace&);                           \
   template Scratch<T> take_scratch(const Plan<T>&, Workspace&);                                                                   \
+  template BackwardScratch<T> take_backward_scratch(const Plan<T>&, Workspace&);                                                  \
   template Edge<T> scratch_edge(const Plan<T>&, const Scratch<T>&);                                                               \
   template void copy_edge(const Plan<T>&, const Edge<T>&, const Edge<T>&);                                                        \
   template void fetch_states(const Plan<T>&, Index, Index, const Edge<T>&);                                                       \

@@ -54,6 +54,8 @@ template <class T>
 
 template <class T>
 [[nodiscard]] Scratch<T> take_scratch(const Plan<T>& plan, Workspace& workspace);
+template <class T>
+[[nodiscard]] BackwardScratch<T> take_backward_scratch(const Plan<T>& plan, Workspace& workspace);
 /// The edge that is kept in the scratch: its state is where the products read it.
 template <class T>
 [[nodiscard]] Edge<T> scratch_edge(const Plan<T>& plan, const Scratch<T>& s);

@@ -1,0 +1,209 @@
+// The order of the chunks, backward: as forward (scalar_decay_forward.cc), from the last chunk to the first.
+#include <algorithm>
+#include <cstring>
+
+#include "isomer/laws/scalar_decay/scalar_decay_plan.h"
+
+namespace isomer::scalar_decay_detail {
+
+namespace {
+
+// As forward: 4 KiB of floats.
+constexpr Index kSlice = 1024;
+// Numbers a token that the gates' gradients keep between the two passes over chunks.
+constexpr Index kSaved = 3;
+
+template <class T>
+void copy_rows(const T* from, Index from_stride, T* to, Index to_stride, Index rows, Index width) {
+  for (Index i = 0; i < rows && from && to; ++i)
+    std::memcpy(to + i * to_stride, from + i * from_stride, std::size_t(width) * sizeof(T));
+}
+
+template <class T>
+struct Backward {
+  const Plan<T>& plan;
+  const ScalarDecayCotangents<T>& given;
+  const ScalarDecayGradients<T>& grad;
+  T* edges;  // states, one for each edge
+  Context& context;
+
+  // A chunk as the kernels see it: causal ones read the edge before them, the others the state of the whole sequence.
+  struct Piece {
+    Index n, h, c;
+    Tokens<T> x;
+    Edge<T> before, about;
+  };
+  [[nodiscard]] Piece piece(Index n, Index h, Index c) const {
+    const bool causal = plan.rule.causal;
+    const Index last = plan.chunks(n);
+    Piece p{n, h, c, plan.tokens(n, h, c), plan.edge(edges, n, h, causal ? c : last), plan.edge(edges, n, h, causal ? 0 : last)};
+    if (!causal) {
+      p.x.count = double(plan.sequences[n].length);
+      p.x.first = p.x.empty = false;
+    }
+    return p;
+  }
+
+  // dlog_decay_t is what passes over t: kept + Σ_{r≥t} from_state_r + Σ_{j<t} to_state_j + pairs (i, j) with j < t ≤ i.
+  void put_gates(const Piece& p, const Gates<T>& g, const BackwardScratch<T>& b) const {
+    const Rows<T> input = plan.rows(grad.log_input, p.n, p.h, p.c), decay = plan.rows(grad.log_decay, p.n, p.h, p.c);
+    for (Index t = 0; input.data && t < p.x.C; ++t) input.data[t * input.stride] = T(b.inner[t] + b.to_state[t]);
+    if (!decay.data) return;
+    // From the end: behind the last output that has a gradient all is exactly zero.
+    double after = 0, before = *b.kept, pairs = 0;
+    for (Index t = p.x.C; t-- > 0;) {
+      after += b.from_state[t];
+      pairs -= b.between[t];
+      b.from_state[t] = after + pairs;
+    }
+    for (Index t = 0; t < p.x.C; ++t) {
+      decay.data[t * decay.stride] = g.forgets(t) ? T(0) : T(b.from_state[t] + before);
+      before += b.to_state[t];
+    }
+  }
+
+  void put_keys_and_values(const Piece& p, const BackwardScratch<T>& b) const {
+    const Rows<T> k = plan.rows(grad.k, p.n, p.h, p.c), v = plan.rows(grad.v, p.n, p.h, p.c);
+    copy_rows<T>(b.grad_k, plan.K, k.data, k.stride, p.x.C, plan.K);
+    copy_rows<T>(b.grad_v, plan.V, v.data, v.stride, p.x.C, plan.V);
+  }
+  void put_queries(const Piece& p, const BackwardScratch<T>& b) const {
+    const Rows<T> q = plan.rows(grad.q, p.n, p.h, p.c);
+    copy_rows<T>(b.grad_q, plan.K, q.data, q.stride, p.x.C, plan.K);
+  }
+
+  // One head, chunk after chunk from the last.
+  template <Isa I>
+  void head(Index n, Index h, Workspace& workspace) const {
+    using Kernel = Kernels<T, I>;
+    const Workspace::Scope scope(workspace);
+    const Scratch<T> s = take_scratch(plan, workspace);
+    const BackwardScratch<T> b = take_backward_scratch(plan, workspace);
+    const Edge<T> back = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
+    const Edge<T> about = plan.edge(edges, n, h, plan.rule.causal ? 0 : plan.chunks(n));
+    enter_gradient(plan, n, h, given.final_states, about, back);
+    for (Index c = plan.chunks(n); c-- > 0;) {
+      const Piece p = piece(n, h, c);
+      Kernel::load(p.x, plan.rule, p.before, s);
+      Kernel::backward_read(p.x, plan.rule, p.before, s, b, plan.rows(given.o, n, h, c));
+      put_queries(p, b);
+      if (plan.rule.causal) finish<I>(p, s, b, back);
+      Kernel::backward_write(p.x, plan.rule, p.before, s, b, back, about, Write::add);
+    }
+    for (Index c = 0; c < plan.chunks(n) && !plan.rule.causal; ++c) finish_global<I>(piece(n, h, c), s, b, back);
+    leave_gradient(plan, n, h, back, about, grad.initial);
+  }
+
+  template <Isa I>
+  void finish(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
+    Kernels<T, I>::backward_state(p.x, plan.rule, p.before, s, b, back, p.about);
+    put_keys_and_values(p, b);
+    put_gates(p, s.gates, b);
+  }
+
+  // Keys and values of a global state reach the outputs through it alone.
+  template <Isa I>
+  void finish_global(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
+    Kernels<T, I>::load(p.x, plan.rule, p.before, s);
+    Kernels<T, I>::load_keys(p.x, plan.rule, p.before, b);
+    std::fill_n(b.grad_k, p.x.C * plan.K, T(0));
+    std::fill_n(b.grad_v, p.x.C * plan.V, T(0));
+    std::fill_n(b.inner, p.x.C, 0.0);
+    finish<I>(p, s, b, back);
+  }
+
+  // All chunks side by side: gradients from their own outputs, a pass over the gradients of edges, then what comes through states.
+  template <Isa I>
+  void split() const {
+    Workspace& own = context.workspace();
+    T* back = own.take<T>(plan.all_edges() * edge_size(plan.K, plan.V));
+    T* carries = own.take<T>(plan.all_edges());
+    double* saved = own.take<double>(plan.all_chunks() * kSaved * plan.C);
+    context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) { read_one<I>(i, back, carries, saved + i * kSaved * plan.C, workspace); });
+    pass<I>(back, carries);
+    context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) { finish_one<I>(i, back, saved + i * kSaved * plan.C, workspace); });
+    for (Index i = 0; i < plan.heads(); ++i) {
+      const Index n = i / plan.H, h = i % plan.H;
+      leave_gradient(plan, n, h, plan.edge(back, n, h, 0), plan.edge(edges, n, h, plan.rule.causal ? 0 : plan.chunks(n)), grad.initial);
+    }
+  }
+
+  template <Isa I>
+  void read_one(Index i, T* back, T* carries, double* saved, Workspace& workspace) const {
+    using Kernel = Kernels<T, I>;
+    const Workspace::Scope scope(workspace);
+    const auto [n, h, c] = plan.place(i);
+    const Scratch<T> s = take_scratch(plan, workspace);
+    const BackwardScratch<T> b = take_backward_scratch(plan, workspace);
+    const Piece p = piece(n, h, c);
+    Kernel::load(p.x, plan.rule, p.before, s);
+    Kernel::backward_read(p.x, plan.rule, p.before, s, b, plan.rows(given.o, n, h, c));
+    Kernel::backward_write(p.x, plan.rule, p.before, s, b, plan.edge(back, n, h, c), p.about, Write::set);
+    carries[plan.edge_index(n, h, c)] = *s.gates.carry;
+    put_queries(p, b);
+    put_keys_and_values(p, b);
+    for (const double* part : {b.from_state, b.inner, b.between}) {
+      std::copy_n(part, p.x.C, saved);
+      saved += plan.C;
+    }
+  }
+
+  template <Isa I>
+  void pass(T* back, const T* carries) const {
+    context.parallel(plan.heads(), [&](Index i, Workspace&) {
+      const Index n = i / plan.H, h = i % plan.H, last = plan.chunks(n);
+      enter_gradient(plan, n, h, given.final_states, plan.edge(edges, n, h, plan.rule.causal ? 0 : last), plan.edge(back, n, h, last));
+    });
+    const Index sums = edge_sums(plan.K, plan.V), slices = ceil_div(sums, kSlice);
+    context.parallel(plan.heads() * slices, [&](Index i, Workspace&) {
+      const Index n = i / slices / plan.H, h = i / slices % plan.H, begin = i % slices * kSlice;
+      for (Index c = plan.chunks(n); c-- > 0;)
+        Kernels<T, I>::advance(carries[plan.edge_index(n, h, c)], plan.edge(back, n, h, c + 1).state + begin,
+                               plan.edge(back, n, h, c).state + begin, std::min(kSlice, sums - begin));
+    });
+  }
+
+  template <Isa I>
+  void finish_one(Index i, T* back, const double* saved, Workspace& workspace) const {
+    const Workspace::Scope scope(workspace);
+    const auto [n, h, c] = plan.place(i);
+    const Scratch<T> s = take_scratch(plan, workspace);
+    const BackwardScratch<T> b = take_backward_scratch(plan, workspace);
+    const Piece p = piece(n, h, c);
+    if (!plan.rule.causal) return finish_global<I>(p, s, b, plan.edge(back, n, h, 0));
+    Kernels<T, I>::load(p.x, plan.rule, p.before, s);
+    Kernels<T, I>::load_keys(p.x, plan.rule, p.before, b);
+    const Rows<T> k = plan.rows(grad.k, n, h, c), v = plan.rows(grad.v, n, h, c);
+    copy_rows<T>(k.data, k.stride, b.grad_k, plan.K, p.x.C, plan.K);
+    copy_rows<T>(v.data, v.stride, b.grad_v, plan.V, p.x.C, plan.V);
+    for (double* part : {b.from_state, b.inner, b.between}) {
+      std::copy_n(saved, p.x.C, part);
+      saved += plan.C;
+    }
+    finish<I>(p, s, b, plan.edge(back, n, h, c + 1));
+  }
+
+  void run() const {
+    with_isa(context.isa(), [&]<Isa I>() {
+      if (plan.split) return split<I>();
+      context.parallel(plan.heads(), [&](Index i, Workspace& workspace) { head<I>(i / plan.H, i % plan.H, workspace); });
+    });
+  }
+};
+
+}  // namespace
+
+template <class T>
+void backward(const Plan<T>& plan, const ScalarDecayCotangents<T>& given, const ScalarDecayGradients<T>& grad, Context& context) {
+  T* edges = given.tape ? given.tape->edges.data() : nullptr;
+  if (!edges) {
+    edges = context.workspace().template take<T>(plan.all_edges() * edge_size(plan.K, plan.V));
+    forward_edges(plan, edges, context);
+  }
+  Backward<T>{plan, given, grad, edges, context}.run();
+}
+
+template void backward(const Plan<float>&, const ScalarDecayCotangents<float>&, const ScalarDecayGradients<float>&, Context&);
+template void backward(const Plan<double>&, const ScalarDecayCotangents<double>&, const ScalarDecayGradients<double>&, Context&);
+
+}  // namespace isomer::scalar_decay_detail
