@@ -4,11 +4,12 @@
 #include "isomer/base/suggest.h"
 #include "isomer/laws/attention/attention_law.h"
 #include "isomer/laws/law.h"
+#include "isomer/laws/scalar_decay/scalar_decay_law.h"
 
 namespace isomer {
 
 std::span<const Law* const> laws() {
-  static const std::vector<const Law*> all{&attention_law()};
+  static const std::vector<const Law*> all{&attention_law(), &scalar_decay_law()};
   return all;
 }
 
