@@ -1,10 +1,8 @@
 #pragma once
 // Products of the size of a chunk: C = A·B or C += A·B with everything in cache. No packing of A, no allocation, one thread.
 // For the translation units of one Isa only; include vec_<isa>.h first. For large matrices use kernels/gemm/gemm.h.
-//
 // A is read one element at a time (broadcast), so it may have any strides: a transposed A costs nothing.
 // B is read a vector at a time, so its rows must be contiguous: transpose(…) makes such a B from its transpose.
-//
 // A Shape says which part of the depth counts for a tile of C, so that triangles and bands are skipped a tile at a time;
 // what lies outside the band but inside a tile that is worked on is read, so the caller keeps zeros there.
 #include "isomer/base/index.h"
@@ -37,8 +35,7 @@ struct Panels {
   Index row, panel;
 };
 
-/// Every product counts.
-struct Full {
+struct Full {  // every product counts
   ISOMER_INLINE static Range depth(Index, Index, Index, Index, Index depth) { return {0, depth}; }
 };
 /// C is needed only where lo ≤ column − row ≤ hi.
