@@ -22,9 +22,7 @@ inline constexpr Type type_of<std::int64_t> = Type::i64;
 
 [[nodiscard]] constexpr Index bytes_of(Type type) { return type == Type::f32 ? 4 : 8; }
 /// As in safetensors files: "F32", "F64", "I64".
-[[nodiscard]] constexpr const char* name_of(Type type) {
-  return type == Type::f32 ? "F32" : type == Type::f64 ? "F64" : "I64";
-}
+[[nodiscard]] constexpr const char* name_of(Type type) { return type == Type::f32 ? "F32" : type == Type::f64 ? "F64" : "I64"; }
 [[nodiscard]] constexpr bool floating(Type type) { return type != Type::i64; }
 
 class Tensor {

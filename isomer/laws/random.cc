@@ -14,14 +14,10 @@ double log_sigmoid(double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std
 double draw(Domain domain, Rng& rng) {
   const double x = rng.normal();
   switch (domain) {
-    case Domain::log_decay:
-      return log_sigmoid(2 * x + 2);  // decays from a tenth to nearly one
-    case Domain::unit:
-      return std::exp(log_sigmoid(x));
-    case Domain::count:
-      return double(1 + rng.below(8));
-    default:
-      return x;
+    case Domain::log_decay: return log_sigmoid(2 * x + 2);  // decays from a tenth to nearly one
+    case Domain::unit: return std::exp(log_sigmoid(x));
+    case Domain::count: return double(1 + rng.below(8));
+    default: return x;
   }
 }
 
