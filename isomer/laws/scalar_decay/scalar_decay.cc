@@ -160,8 +160,8 @@ void scalar_decay_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& 
   const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, context.workspace());
   ScalarDecayCotangents<T> dense = given;
   dense.o = dense_rows(given.o, context.workspace());
-  const bool fits = given.tape && given.tape->chunk == plan.C &&
-                    given.tape->edges.size() >= plan.all_edges() * edge_size(plan.K, plan.V);
+  const bool fits =
+      given.tape && given.tape->chunk == plan.C && given.tape->edges.size() >= plan.all_edges() * edge_size(plan.K, plan.V);
   if (!fits) dense.tape = nullptr;
   const std::array<View<T, 4>, 3> wanted{grad.q, grad.k, grad.v};
   std::array<View<T, 4>, 3> heads;
@@ -185,9 +185,9 @@ template void scalar_decay(const ScalarDecayInputs<float>&, const ScalarDecayOpt
 template void scalar_decay(const ScalarDecayInputs<double>&, const ScalarDecayOptions&, Form, const ScalarDecayOutputs<double>&,
                            Context&);
 
-template void scalar_decay_vjp(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form, const ScalarDecayCotangents<float>&,
-                               const ScalarDecayGradients<float>&, Context&);
-template void scalar_decay_vjp(const ScalarDecayInputs<double>&, const ScalarDecayOptions&, Form, const ScalarDecayCotangents<double>&,
-                               const ScalarDecayGradients<double>&, Context&);
+template void scalar_decay_vjp(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form,
+                               const ScalarDecayCotangents<float>&, const ScalarDecayGradients<float>&, Context&);
+template void scalar_decay_vjp(const ScalarDecayInputs<double>&, const ScalarDecayOptions&, Form,
+                               const ScalarDecayCotangents<double>&, const ScalarDecayGradients<double>&, Context&);
 
 }  // namespace isomer

@@ -3,26 +3,27 @@
 //
 //   S_t = e^{f_t} S_{t−1} + e^{i_t} k_t v_tᵀ     state [K,V]; f = log_decay, i = log_input (absent: 0)
 //   n_t = e^{f_t} n_{t−1} + e^{i_t} k_t          norm [K], normalisers sum and max
-//   o_t = scale · S_tᵀ q_t / d_t                 none: d = 1;  sum: d = scale·n·q + eps;  max (mLSTM): d = max(|scale·n·q|, 1) + eps
+//   o_t = scale · S_tᵀ q_t / d_t                 none: d = 1;  sum: d = scale·n·q + eps;  max (mLSTM): d = max(|scale·n·q|, 1) +
+//   eps
 //
-// `max` keeps S and n divided by e^m, m_t = max(f_t + m_{t−1}, i_t): large input gates do not overflow. m is a scale, not a variable.
-// Without any initial state m starts from nothing; an absent initial max beside other states is 0.
-// `subtract` (InLine; no gates): o_t = v̄ + scale/n · q_t Σ_j (k_j − k̄)(v_j − v̄)ᵀ over the n tokens seen. Its states are plain sums
-// Σkvᵀ, Σk, Σv and a count; inside, sums are kept about the running means, so that large means do not cancel.
-// Direction::global reads the state of the whole sequence at every token (none, sum, subtract; no decay, no initial states).
+// `max` keeps S and n divided by e^m, m_t = max(f_t + m_{t−1}, i_t): large input gates do not overflow. m is a scale, not a
+// variable. Without any initial state m starts from nothing; an absent initial max beside other states is 0. `subtract` (InLine;
+// no gates): o_t = v̄ + scale/n · q_t Σ_j (k_j − k̄)(v_j − v̄)ᵀ over the n tokens seen. Its states are plain sums Σkvᵀ, Σk, Σv and a
+// count; inside, sums are kept about the running means, so that large means do not cancel. Direction::global reads the state of
+// the whole sequence at every token (none, sum, subtract; no decay, no initial states).
 //
 //   Context context;
 //   scalar_decay<float>({.q = q, .k = k, .v = v, .log_decay = f}, {}, Form::automatic, {.o = o}, context);
 //
-// Shapes: q [B,T,Gq,K], k [B,T,Gk,K], v [B,T,Gv,V], gates [B,T,H] (a fixed decay of each head: a view with strides 0, 0, 1), o [B,T,H,V],
-// states [n,H,…] for n sequences (B, or those of offsets). H is the largest of Gq, Gk, Gv and the others divide it. Views may have any
-// strides. Outputs must not overlap inputs, but a final state may be the memory of the same initial state (streaming). T = 0 is fine.
-// Cost, flops per token and head: chunk C·(K + V) + 4KV forward, and 2.5·C·(K + V) + 8KV backward (+ 2KV without a tape); step 5KV.
-// Memory: a thread's scratch is O(C·(C + K + V) + KV); a tape, or the vjp without one, holds one state for each chunk; few heads and
-// many chunks (one long sequence) hold them forward too. Form::parallel is one chunk of length T: O(T²).
-// Numerics: prefix sums of gates in double; log_decay = −inf forgets exactly and its gradient is 0. `sum` and `none` overflow when
-// their input gates do. A NaN or inf in q, k, v or a gate spoils its head from the chunk that holds it on; other heads are unharmed.
-// Not for use inside Context::parallel: it runs its own tasks.
+// Shapes: q [B,T,Gq,K], k [B,T,Gk,K], v [B,T,Gv,V], gates [B,T,H] (a fixed decay of each head: a view with strides 0, 0, 1), o
+// [B,T,H,V], states [n,H,…] for n sequences (B, or those of offsets). H is the largest of Gq, Gk, Gv and the others divide it.
+// Views may have any strides. Outputs must not overlap inputs, but a final state may be the memory of the same initial state
+// (streaming). T = 0 is fine. Cost, flops per token and head: chunk C·(K + V) + 4KV forward, and 2.5·C·(K + V) + 8KV backward (+
+// 2KV without a tape); step 5KV. Memory: a thread's scratch is O(C·(C + K + V) + KV); a tape, or the vjp without one, holds one
+// state for each chunk; few heads and many chunks (one long sequence) hold them forward too. Form::parallel is one chunk of
+// length T: O(T²). Numerics: prefix sums of gates in double; log_decay = −inf forgets exactly and its gradient is 0. `sum` and
+// `none` overflow when their input gates do. A NaN or inf in q, k, v or a gate spoils its head from the chunk that holds it on;
+// other heads are unharmed. Not for use inside Context::parallel: it runs its own tasks.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -63,7 +64,8 @@ struct ScalarDecayInputs {
   std::span<const std::int64_t> offsets = {};  // packed sequences (B = 1)
 };
 
-/// What the forward pass leaves for the backward pass: the state at every edge of a chunk. Keep it between calls: its memory is reused.
+/// What the forward pass leaves for the backward pass: the state at every edge of a chunk. Keep it between calls: its memory is
+/// reused.
 template <class T>
 struct ScalarDecayTape {
   Buffer<T> edges;

@@ -62,14 +62,28 @@ struct Backward {
     }
   }
 
-  void put_keys_and_values(const Piece& p, const BackwardScratch<T>& b) const {
-    const Rows<T> k = plan.rows(grad.k, p.n, p.h, p.c), v = plan.rows(grad.v, p.n, p.h, p.c);
-    copy_rows<T>(b.grad_k, plan.K, k.data, k.stride, p.x.C, plan.K);
-    copy_rows<T>(b.grad_v, plan.V, v.data, v.stride, p.x.C, plan.V);
+  [[nodiscard]] BackwardRows<T> rows_of(Index n, Index h, Index c) const {
+    return {.grad_o = plan.rows(given.o, n, h, c),
+            .grad_q = plan.rows(grad.q, n, h, c),
+            .grad_k = plan.rows(grad.k, n, h, c),
+            .grad_v = plan.rows(grad.v, n, h, c),
+            .ahead = {}};
   }
-  void put_queries(const Piece& p, const BackwardScratch<T>& b) const {
-    const Rows<T> q = plan.rows(grad.q, p.n, p.h, p.c);
-    copy_rows<T>(b.grad_q, plan.K, q.data, q.stride, p.x.C, plan.K);
+  // The chunk before is next; what this one writes is asked for, too.
+  [[nodiscard]] BackwardRows<T> rows_ahead(Index n, Index h, Index c) const {
+    BackwardRows<T> io = rows_of(n, h, c);
+    const Index K = plan.K, V = plan.V, C = plan.tokens(n, h, c).C;
+    Ahead<T>& a = io.ahead;
+    a = plan.ahead(n, h, c - 1);
+    if (c > 0) {
+      const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
+      a.add(next.data, next.stride, V, plan.C);
+      a.add(plan.edge(edges, n, h, c - 1).state, V, V, K);
+    }
+    a.add(io.grad_q.data, io.grad_q.stride, K, C);
+    a.add(io.grad_k.data, io.grad_k.stride, K, C);
+    a.add(io.grad_v.data, io.grad_v.stride, V, C);
+    return io;
   }
 
   // One head, chunk after chunk from the last.
@@ -77,27 +91,25 @@ struct Backward {
   void head(Index n, Index h, Workspace& workspace) const {
     using Kernel = Kernels<T, I>;
     const Workspace::Scope scope(workspace);
-    const Scratch<T> s = take_scratch(plan, workspace);
-    const BackwardScratch<T> b = take_backward_scratch(plan, workspace);
+    const Scratch<T> s = plan.take_scratch(workspace);
+    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const Edge<T> back = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
     const Edge<T> about = plan.edge(edges, n, h, plan.rule.causal ? 0 : plan.chunks(n));
-    enter_gradient(plan, n, h, given.final_states, about, back);
+    plan.enter_gradient(n, h, given.final_states, about, back);
     for (Index c = plan.chunks(n); c-- > 0;) {
       const Piece p = piece(n, h, c);
       Kernel::load(p.x, plan.rule, p.before, s);
-      Kernel::backward_read(p.x, plan.rule, p.before, s, b, plan.rows(given.o, n, h, c));
-      put_queries(p, b);
+      Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_ahead(n, h, c));
       if (plan.rule.causal) finish<I>(p, s, b, back);
       Kernel::backward_write(p.x, plan.rule, p.before, s, b, back, about, Write::add);
     }
     for (Index c = 0; c < plan.chunks(n) && !plan.rule.causal; ++c) finish_global<I>(piece(n, h, c), s, b, back);
-    leave_gradient(plan, n, h, back, about, grad.initial);
+    plan.leave_gradient(n, h, back, about, grad.initial);
   }
 
   template <Isa I>
   void finish(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
-    Kernels<T, I>::backward_state(p.x, plan.rule, p.before, s, b, back, p.about);
-    put_keys_and_values(p, b);
+    Kernels<T, I>::backward_state(p.x, plan.rule, p.before, s, b, back, p.about, rows_of(p.n, p.h, p.c));
     put_gates(p, s.gates, b);
   }
 
@@ -112,19 +124,24 @@ struct Backward {
     finish<I>(p, s, b, back);
   }
 
-  // All chunks side by side: gradients from their own outputs, a pass over the gradients of edges, then what comes through states.
+  // All chunks side by side: gradients from their own outputs, a pass over the gradients of edges, then what comes through
+  // states.
   template <Isa I>
   void split() const {
     Workspace& own = context.workspace();
     T* back = own.take<T>(plan.all_edges() * edge_size(plan.K, plan.V));
     T* carries = own.take<T>(plan.all_edges());
     double* saved = own.take<double>(plan.all_chunks() * kSaved * plan.C);
-    context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) { read_one<I>(i, back, carries, saved + i * kSaved * plan.C, workspace); });
+    context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
+      read_one<I>(i, back, carries, saved + i * kSaved * plan.C, workspace);
+    });
     pass<I>(back, carries);
-    context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) { finish_one<I>(i, back, saved + i * kSaved * plan.C, workspace); });
+    context.parallel(plan.all_chunks(),
+                     [&](Index i, Workspace& workspace) { finish_one<I>(i, back, saved + i * kSaved * plan.C, workspace); });
     for (Index i = 0; i < plan.heads(); ++i) {
       const Index n = i / plan.H, h = i % plan.H;
-      leave_gradient(plan, n, h, plan.edge(back, n, h, 0), plan.edge(edges, n, h, plan.rule.causal ? 0 : plan.chunks(n)), grad.initial);
+      plan.leave_gradient(n, h, plan.edge(back, n, h, 0), plan.edge(edges, n, h, plan.rule.causal ? 0 : plan.chunks(n)),
+                          grad.initial);
     }
   }
 
@@ -133,15 +150,16 @@ struct Backward {
     using Kernel = Kernels<T, I>;
     const Workspace::Scope scope(workspace);
     const auto [n, h, c] = plan.place(i);
-    const Scratch<T> s = take_scratch(plan, workspace);
-    const BackwardScratch<T> b = take_backward_scratch(plan, workspace);
+    const Scratch<T> s = plan.take_scratch(workspace);
+    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const Piece p = piece(n, h, c);
     Kernel::load(p.x, plan.rule, p.before, s);
-    Kernel::backward_read(p.x, plan.rule, p.before, s, b, plan.rows(given.o, n, h, c));
+    const BackwardRows<T> io = rows_of(n, h, c);
+    Kernel::backward_read(p.x, plan.rule, p.before, s, b, io);
     Kernel::backward_write(p.x, plan.rule, p.before, s, b, plan.edge(back, n, h, c), p.about, Write::set);
     carries[plan.edge_index(n, h, c)] = *s.gates.carry;
-    put_queries(p, b);
-    put_keys_and_values(p, b);
+    copy_rows<T>(b.grad_k, plan.K, io.grad_k.data, io.grad_k.stride, p.x.C, plan.K);
+    copy_rows<T>(b.grad_v, plan.V, io.grad_v.data, io.grad_v.stride, p.x.C, plan.V);
     for (const double* part : {b.from_state, b.inner, b.between}) {
       std::copy_n(part, p.x.C, saved);
       saved += plan.C;
@@ -152,7 +170,8 @@ struct Backward {
   void pass(T* back, const T* carries) const {
     context.parallel(plan.heads(), [&](Index i, Workspace&) {
       const Index n = i / plan.H, h = i % plan.H, last = plan.chunks(n);
-      enter_gradient(plan, n, h, given.final_states, plan.edge(edges, n, h, plan.rule.causal ? 0 : last), plan.edge(back, n, h, last));
+      plan.enter_gradient(n, h, given.final_states, plan.edge(edges, n, h, plan.rule.causal ? 0 : last),
+                          plan.edge(back, n, h, last));
     });
     const Index sums = edge_sums(plan.K, plan.V), slices = ceil_div(sums, kSlice);
     context.parallel(plan.heads() * slices, [&](Index i, Workspace&) {
@@ -167,8 +186,8 @@ struct Backward {
   void finish_one(Index i, T* back, const double* saved, Workspace& workspace) const {
     const Workspace::Scope scope(workspace);
     const auto [n, h, c] = plan.place(i);
-    const Scratch<T> s = take_scratch(plan, workspace);
-    const BackwardScratch<T> b = take_backward_scratch(plan, workspace);
+    const Scratch<T> s = plan.take_scratch(workspace);
+    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const Piece p = piece(n, h, c);
     if (!plan.rule.causal) return finish_global<I>(p, s, b, plan.edge(back, n, h, 0));
     Kernels<T, I>::load(p.x, plan.rule, p.before, s);

@@ -6,12 +6,8 @@ namespace isomer::scalar_decay_detail {
 
 template <class T, Isa I>
 void Kernels<T, I>::load_keys(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const BackwardScratch<T>& b) noexcept {
-  using V = simd::Vec<T, I>;
   for (Index i = 0; i < x.C; ++i)
-    for (Index a = 0; a < x.K; a += V::lanes) {
-      const V k = V::load(x.k.data + i * x.k.stride + a, x.K - a);
-      (rule.centred ? k - V::load(before.key_mean + a, x.K - a) : k).store(b.k + i * x.K + a, x.K - a);
-    }
+    copy_row<T, I>(x.k.data + i * x.k.stride, rule.centred ? before.key_mean : nullptr, b.k + i * x.K, x.K);
 }
 
 /// Sums over a row of weights.
@@ -29,8 +25,8 @@ RowSums<T> decay_row(const Rule& rule, const Gates<T>& g, T* w, T* p, const Back
   for (Index j = 0; j < begin; ++j) w[j] = p[j] = b.decay[j] = b.logits[j] = 0;
   V weights = V::zero(), products = V::zero();
   const V hi = V::set(rule.gated ? g.row_hi[i] : T(0)), lo = V::set(rule.gated ? g.row_lo[i] : T(0));
-  for (Index j = begin; j < end; j += V::lanes) {
-    const Index n = end - j;
+  each_vector<V>(end - begin, [&](Index at, Index n) {
+    const Index j = begin + at;
     const V a = V::load(w + j, n), r = V::load(p + j, n);
     V d = V::set(T(1));
     if (rule.gated) {
@@ -43,7 +39,7 @@ RowSums<T> decay_row(const Rule& rule, const Gates<T>& g, T* w, T* p, const Back
     }
     weights = fma(a, d, weights);
     products = rule.centred ? products + r : fma(a * d, r, products);
-  }
+  });
   return {sum(weights), sum(products)};
 }
 
@@ -52,16 +48,15 @@ template <class T, Isa I>
 void divide_row(const Rule& rule, T* w, T* p, const T* decay, Index i, T inverse, T delta, T shift) noexcept {
   using V = simd::Vec<T, I>;
   const V f = V::set(inverse), add = V::set(delta), up = V::set(shift);
-  for (Index j = 0; j <= i; j += V::lanes) {
-    const Index n = i + 1 - j;
+  each_vector<V>(i + 1, [&](Index j, Index n) {
     const V d = rule.gated ? V::load(decay + j, n) : V::set(T(1));
     fma(f, V::load(p + j, n), add * d).store(p + j, n);
     if (rule.centred) (V::load(w + j, n) + up).store(w + j, n);
-  }
+  });
 }
 
-/// What the pairs of row i give to the gates: `between` holds columns minus rows of the gradients of the logarithms of weights. Rows and
-/// columns add up the same numbers in double, so that their differences are exact.
+/// What the pairs of row i give to the gates: `between` holds columns minus rows of the gradients of the logarithms of weights.
+/// Rows and columns add up the same numbers in double, so that their differences are exact.
 template <class T, Isa I>
 void pair_row(const BackwardScratch<T>& b, const T* p, Index i) noexcept {
   constexpr int lanes = 4;
@@ -84,7 +79,8 @@ void pair_row(const BackwardScratch<T>& b, const T* p, Index i) noexcept {
   b.inner[i] = double(b.logits[i]) * double(p[i]);
 }
 
-/// The divisor of row i and its gradient. In: grad_q = S dO, y = dO. Out: grad_q lacks what comes from the weights, y = dO / divisor.
+/// The divisor of row i and its gradient. In: grad_q = S dO, y = dO. Out: grad_q lacks what comes from the weights, y = dO /
+/// divisor.
 template <class T, Isa I>
 void backward_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, const BackwardScratch<T>& b,
                   Index i) noexcept {
@@ -125,7 +121,7 @@ void backward_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, c
 
 template <class T, Isa I>
 void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
-                                  const BackwardScratch<T>& b, Rows<const T> grad_o) noexcept {
+                                  const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
   using gemm::Store;
   const Index C = x.C, K = x.K, V = x.V;
   const T* values = s.sv + K * V;
@@ -133,8 +129,8 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
   load_keys(x, rule, before, b);
   for (Index i = 0; i < C; ++i) {
     scaled<T, I>(T(rule.scale), x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
-    if (grad_o.data) scaled<T, I>(T(1), grad_o.data + i * grad_o.stride, b.y + i * V, V);
-    for (Index c = 0; c < V && !grad_o.data; ++c) b.y[i * V + c] = 0;
+    if (io.grad_o.data) copy_row<T, I>(io.grad_o.data + i * io.grad_o.stride, nullptr, b.y + i * V, V);
+    for (Index c = 0; c < V && !io.grad_o.data; ++c) b.y[i * V + c] = 0;
   }
   if (x.empty) {
     for (Index i = 0; i < C * K; ++i) b.grad_q[i] = 0;
@@ -148,7 +144,10 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
     gemm::multiply<T, I>(lower, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, w, s.qw_stride, Store::set);
     gemm::multiply<T, I>(lower, C, C, V, {b.y, V, 1}, b.vt, s.kt_stride, b.p, s.kt_stride, Store::set);
   }
-  for (Index i = 0; i < C; ++i) backward_row<T, I>(x, rule, before, s, b, i);
+  for (Index i = 0; i < C; ++i) {
+    prefetch<T, I>(io.ahead, i);
+    backward_row<T, I>(x, rule, before, s, b, i);
+  }
   if (rule.causal) {
     const gemm::BandOfA upper{0, C};
     gemm::multiply<T, I>(gemm::BandOfA{-C, 0}, C, K, C, {b.p, s.kt_stride, 1}, b.k, K, b.grad_q, K, Store::add);
@@ -161,8 +160,14 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
   for (Index i = 0; i < C; ++i) {
     T* q = s.qw + i * s.qw_stride;
     if (rule.gated && rule.causal) scaled<T, I>(s.gates.from_state[i], q, q, K);
-    scaled<T, I>(T(rule.scale), b.grad_q + i * K, b.grad_q + i * K, K);
+    if (io.grad_q.data) scaled<T, I>(T(rule.scale), b.grad_q + i * K, io.grad_q.data + i * io.grad_q.stride, K);
   }
+}
+
+template <class T, Isa I>
+ISOMER_INLINE void sum_rows(const T* x, const T* y, T* to, Index n) {
+  using V = simd::Vec<T, I>;
+  each_vector<V>(n, [&](Index i, Index m) { (V::load(x + i, m) + V::load(y + i, m)).store(to + i, m); });
 }
 
 /// b.shift_k, b.shift_v = the means of `before` minus those of `about`.
@@ -174,7 +179,8 @@ ISOMER_INLINE void shift_of(const Tokens<T>& x, const Edge<T>& before, const Edg
 
 template <class T, Isa I>
 void Kernels<T, I>::backward_state(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
-                                   const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about) noexcept {
+                                   const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about,
+                                   const BackwardRows<T>& io) noexcept {
   const Index C = x.C, K = x.K, V = x.V;
   gemm::transpose<T, I>(K, V, back.state, V, b.back_t, K);
   gemm::multiply<T, I>(gemm::Full{}, C, K, V, {s.sv + K * V, V, 1}, b.back_t, K, b.through, K, gemm::Store::set);
@@ -193,10 +199,12 @@ void Kernels<T, I>::backward_state(const Tokens<T>& x, const Rule& rule, const E
       b.to_state[j] = double(dot<T, I>(k, through, K));
       scaled<T, I>(s.gates.to_state[j], k, k, K);
     }
-    scaled<T, I, true>(T(1), through, b.grad_k + j * K, K);
+    if (io.grad_k.data) sum_rows<T, I>(through, b.grad_k + j * K, io.grad_k.data + j * io.grad_k.stride, K);
     if (rule.centred) scaled<T, I, true>(T(1), s.sums_v, b.grad_v + j * V, V);
   }
   gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.k, K, 1}, back.state, V, b.grad_v, V, gemm::Store::add);
+  for (Index j = 0; j < C && io.grad_v.data; ++j)
+    copy_row<T, I>(b.grad_v + j * V, nullptr, io.grad_v.data + j * io.grad_v.stride, V);
   *b.kept = 0;
   if (!rule.gated || x.empty || *s.gates.carry == T(0)) return;
   T kept = dot<T, I>(back.state, before.state, K * V);

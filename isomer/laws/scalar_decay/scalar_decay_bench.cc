@@ -105,8 +105,14 @@ std::vector<BenchCase> bench_cases(bool quick) {
   std::vector<BenchCase> all;
   const auto add = [&](const char* variant, const char* direction, Index T, Index H, Index D) {
     const bool step = std::string_view(direction) == "step";
-    all.push_back({.subject = "scalar_decay", .variant = variant, .form = step ? Form::step : Form::chunk, .direction = direction,
-                   .T = T, .H = H, .K = D, .V = D});
+    all.push_back({.subject = "scalar_decay",
+                   .variant = variant,
+                   .form = step ? Form::step : Form::chunk,
+                   .direction = direction,
+                   .T = T,
+                   .H = H,
+                   .K = D,
+                   .V = D});
   };
   for (const char* variant : {"linear", "fixed", "gated", "mlstm"}) {
     for (Index D : quick ? std::vector<Index>{64} : std::vector<Index>{64, 128})
@@ -125,8 +131,9 @@ BenchWork prepare_bench(const BenchCase& c) {
   auto work = std::make_shared<Work>(c);
   BenchWork bench;
   const Normaliser n = work->variant.normaliser;
-  bench.state_bytes = double(sizeof(float)) * double(c.H * (c.K * c.V + (n == Normaliser::none ? 0 : c.K) + (n == Normaliser::max ? 1 : 0) +
-                                                            (n == Normaliser::subtract ? c.V : 0)));
+  bench.state_bytes =
+      double(sizeof(float)) * double(c.H * (c.K * c.V + (n == Normaliser::none ? 0 : c.K) + (n == Normaliser::max ? 1 : 0) +
+                                            (n == Normaliser::subtract ? c.V : 0)));
   const auto forward = [work](Context& context) { scalar_decay(work->in, work->options, work->form, work->out, context); };
   const auto backward = [work](Context& context) {
     scalar_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);

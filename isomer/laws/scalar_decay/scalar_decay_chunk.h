@@ -34,8 +34,24 @@ struct Tokens {
   bool empty;                          // the state before these is zero
 };
 
-/// The state at the edge of a chunk, or its gradient. `subtract`: sums of (k − key_mean)(v − value_mean)ᵀ and, in norm and value_sum, of
-/// k − key_mean and v − value_mean: zero, but before the first chunk when there are sums without a count.
+/// Rows to ask for while a chunk is worked on, one of each for every token: what the next chunk reads and what this one writes.
+/// Rows of [B,T,H,D] are too far apart for the hardware to guess.
+template <class T>
+struct Ahead {
+  struct Block {
+    const T* data;
+    Index stride, width, rows;
+  };
+  Block blocks[10];
+  int count = 0;
+
+  void add(const T* data, Index stride, Index width, Index rows) {
+    if (data != nullptr) blocks[count++] = {data, stride, width, rows};
+  }
+};
+
+/// The state at the edge of a chunk, or its gradient. `subtract`: sums of (k − key_mean)(v − value_mean)ᵀ and, in norm and
+/// value_sum, of k − key_mean and v − value_mean: zero, but before the first chunk when there are sums without a count.
 template <class T>
 struct Edge {
   T *state, *norm, *value_sum;     // [K,V] [K] [V]
@@ -50,18 +66,18 @@ ISOMER_INLINE Edge<T> edge_at(T* p, Index K, Index V) {
   return {p, norm, norm + K, norm + K + V, norm + 2 * K + V, norm + 2 * K + 2 * V};
 }
 
-/// Gates of a chunk: row_i + column_j is the logarithm of the weight of token j in output i, as hi + lo so that differences of large
-/// prefix sums are exact where they matter.
+/// Gates of a chunk: row_i + column_j is the logarithm of the weight of token j in output i, as hi + lo so that differences of
+/// large prefix sums are exact where they matter.
 template <class T>
 struct Gates {
-  double *row, *column, *in, *out, *floor;            // [C] logarithms
-  double *row_rest, *column_rest;                     // [C] what rounding took from the first two
-  T *row_hi, *row_lo, *column_hi, *column_lo;         // [C]
-  T *from_state, *to_state;                           // [C] weight of the old state in output i, of token j in the new state
-  T* one;                                             // [C] 1 in the scale of output i (stabilised)
-  Index* begin;                                       // [C] first token that i sees: where all was last forgotten
-  T* carry;                                           // [1] weight of the old state in the new one
-  double* max;                                        // [1] stabiliser of the new state
+  double *row, *column, *in, *out, *floor;     // [C] logarithms
+  double *row_rest, *column_rest;              // [C] what rounding took from the first two
+  T *row_hi, *row_lo, *column_hi, *column_lo;  // [C]
+  T *from_state, *to_state;                    // [C] weight of the old state in output i, of token j in the new state
+  T* one;                                      // [C] 1 in the scale of output i (stabilised)
+  Index* begin;                                // [C] first token that i sees: where all was last forgotten
+  T* carry;                                    // [1] weight of the old state in the new one
+  double* max;                                 // [1] stabiliser of the new state
 
   /// Does token t forget all before it?
   [[nodiscard]] ISOMER_INLINE bool forgets(Index t) const { return begin[t] == t && in[t] == -__builtin_inf(); }
@@ -75,25 +91,33 @@ struct Scratch {
   Index qw_stride;
   T* kt;  // [K, C] kᵀ
   Index kt_stride;
-  T* sv;                   // [K + C, V] the state before the chunk, then v
-  T *sums_k, *sums_v;      // [K] [V]
-  T *inverse, *shift;      // [C] 1 / divisor; 1 − (q·norm) / n of `subtract`
-  T* around;               // an edge without its state, which is in sv
+  T* sv;               // [K + C, V] the state before the chunk, then v
+  T *sums_k, *sums_v;  // [K] [V]
+  T *inverse, *shift;  // [C] 1 / divisor; 1 − (q·norm) / n of `subtract`
+  T* around;           // an edge without its state, which is in sv
   Gates<T> gates;
 };
 
 /// What the backward kernels need beside the above.
 template <class T>
 struct BackwardScratch {
-  T *k, *vt, *y;               // [C,K] k; [V,C] vᵀ; [C,V] gradient of o, then of the sums before the divisor
-  T *state_t, *back_t;         // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
-  T *p, *decay, *logits;       // [C,C] gradient of the weights; [C] decays and logits of a row
+  T *k, *vt, *y;          // [C,K] k; [V,C] vᵀ; [C,V] gradient of o, then of the sums before the divisor
+  T *state_t, *back_t;    // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
+  T *p, *decay, *logits;  // [C,C] gradient of the weights; [C] decays and logits of a row
   T *grad_q, *grad_k, *grad_v, *through;  // [C,K] [C,K] [C,V] [C,K]
   T *delta, *shift_k, *shift_v;           // [C] gradient of q·norm; [K] [V] means minus those of `about`
-  // Gradients of the logarithms of what is multiplied, for the gates: of the state before in output i, of k_j in the outputs of the
-  // chunk, of k_j in the state after, and of the pairs that a gate at t + 1 stands between less those at t. [C]
+  // Gradients of the logarithms of what is multiplied, for the gates: of the state before in output i, of k_j in the outputs of
+  // the chunk, of k_j in the state after, and of the pairs that a gate at t + 1 stands between less those at t. [C]
   double *from_state, *inner, *to_state, *between;
   double* kept;  // [1] of the state before in the state after
+};
+
+/// A chunk's rows outside the scratch; any may be null.
+template <class T>
+struct BackwardRows {
+  Rows<const T> grad_o;
+  Rows<T> grad_q, grad_k, grad_v;
+  Ahead<T> ahead;
 };
 
 enum class Write { add, set };
@@ -112,21 +136,24 @@ struct Kernels {
   /// Gates, kᵀ and v of the chunk into the scratch.
   static void load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept;
   /// o, after load(). s.sv holds the state of `before`.
-  static void read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o) noexcept;
-  /// The state after the chunk, after load() and read(). add: `after` is `before` and moves on. set: the sums of `after` become what
-  /// the chunk adds to carry · before; its means and max are left alone.
+  static void read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
+                   const Ahead<T>& ahead) noexcept;
+  /// The state after the chunk, after load() and read(). add: `after` is `before` and moves on. set: the sums of `after` become
+  /// what the chunk adds to carry · before; its means and max are left alone.
   static void write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s,
                     Write mode) noexcept;
   /// The means and max after the chunk, without its sums.
-  static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s) noexcept;
-  /// Gradients that come from the chunk's own outputs, after load(): grad_q [C,K] is done, grad_k and grad_v [C,·] still lack what
-  /// comes through the state. grad_o.data may be null.
+  static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
+                    const Scratch<T>& s) noexcept;
+  /// Gradients that come from the chunk's own outputs, after load(): that of q is done and written to io.grad_q, those of k and v
+  /// (b.grad_k, b.grad_v) still lack what comes through the state.
   static void backward_read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
-                            const BackwardScratch<T>& b, Rows<const T> grad_o) noexcept;
-  /// Adds to grad_k and grad_v what comes through the state after the chunk, whose gradient is `back`; b.k holds k. `about` has the means
-  /// about which gradients of states are taken (subtract).
+                            const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
+  /// Adds to those of k and v what comes through the state after the chunk, whose gradient is `back`, and writes them to
+  /// io.grad_k and io.grad_v; b.k holds k. `about` has the means about which gradients of states are taken (subtract).
   static void backward_state(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
-                             const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about) noexcept;
+                             const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about,
+                             const BackwardRows<T>& io) noexcept;
   /// The gradient of the state before the chunk, after backward_read(). add: `back` held that of the state after. set: only what
   /// comes from the chunk's outputs.
   static void backward_write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,

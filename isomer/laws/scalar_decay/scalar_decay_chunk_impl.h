@@ -8,12 +8,26 @@
 
 namespace isomer::scalar_decay_detail {
 
+/// f(i, n) for every vector of n lanes from i on; n is the constant `lanes` but for the last.
+template <class V, class F>
+ISOMER_INLINE void each_vector(Index count, F f) {
+  Index i = 0;
+  for (; i + V::lanes <= count; i += V::lanes) f(i, V::lanes);
+  if (i < count) f(i, count - i);
+}
+
 template <class T, Isa I>
 ISOMER_INLINE T dot(const T* a, const T* b, Index n) {
   using V = simd::Vec<T, I>;
-  V products = V::zero();
-  for (Index i = 0; i < n; i += V::lanes) products = fma(V::load(a + i, n - i), V::load(b + i, n - i), products);
-  return sum(products);
+  // Two sums: one would wait for its own last addition.
+  V even = V::zero(), odd = V::zero();
+  Index i = 0;
+  for (; i + 2 * V::lanes <= n; i += 2 * V::lanes) {
+    even = fma(V::load(a + i), V::load(b + i), even);
+    odd = fma(V::load(a + i + V::lanes), V::load(b + i + V::lanes), odd);
+  }
+  each_vector<V>(n - i, [&](Index j, Index m) { even = fma(V::load(a + i + j, m), V::load(b + i + j, m), even); });
+  return sum(even + odd);
 }
 
 /// y = a·x (+ y)
@@ -21,10 +35,10 @@ template <class T, Isa I, bool add = false>
 ISOMER_INLINE void scaled(T a, const T* x, T* y, Index n) {
   using V = simd::Vec<T, I>;
   const V f = V::set(a);
-  for (Index i = 0; i < n; i += V::lanes) {
-    const V ax = f * V::load(x + i, n - i);
-    (add ? ax + V::load(y + i, n - i) : ax).store(y + i, n - i);
-  }
+  each_vector<V>(n, [&](Index i, Index m) {
+    const V ax = f * V::load(x + i, m);
+    (add ? ax + V::load(y + i, m) : ax).store(y + i, m);
+  });
 }
 
 /// e^x is 0 in double below this: a decay that forgets everything, like −inf.
@@ -70,8 +84,7 @@ void scan_gates(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>
     g.begin[i] = begin;
   }
   *g.max = rule.stabilised ? double(T(b.value + top.value)) : 0.0;
-  for (Index j = 0; j < x.C; ++j)
-    g.out[j] = j < begin ? -inf : ((g.column[j] + b.value) - *g.max) + (g.column_rest[j] + b.rest);
+  for (Index j = 0; j < x.C; ++j) g.out[j] = j < begin ? -inf : ((g.column[j] + b.value) - *g.max) + (g.column_rest[j] + b.rest);
   const double kept = (rule.stabilised ? max + b.value : b.value) - *g.max;
   *g.carry = forgotten ? T(0) : T(::exp(kept));
 }
@@ -89,9 +102,7 @@ void exponentials(const Tokens<T>& x, const Rule& rule, const Gates<T>& g) noexc
     g.to_state[i] = T(g.out[i]);
     if (rule.stabilised) g.one[i] = T(g.floor[i] < largest ? g.floor[i] : largest);
   }
-  const auto exp_in_place = [&](T* p) {
-    for (Index i = 0; i < x.C; i += V::lanes) exp(V::load(p + i, x.C - i)).store(p + i, x.C - i);
-  };
+  const auto exp_in_place = [&](T* p) { each_vector<V>(x.C, [&](Index i, Index n) { exp(V::load(p + i, n)).store(p + i, n); }); };
   exp_in_place(g.from_state);
   exp_in_place(g.to_state);
   if (rule.stabilised) exp_in_place(g.one);
@@ -121,7 +132,7 @@ T weigh_row(const Tokens<T>& x, const Rule& rule, const Gates<T>& g, T* w, Index
     weight(j, end - j).store(w + j, end - j);
     total = total + V::load(w + j, end - j);
   } else if (rule.divides || rule.centred) {
-    for (Index j = 0; j < end; j += V::lanes) total = total + V::load(w + j, end - j);
+    each_vector<V>(end, [&](Index j, Index n) { total = total + V::load(w + j, n); });
   }
   for (Index j = end; j < x.C && j < end + gemm::kTileRows; ++j) w[j] = 0;
   return sum(total);
@@ -133,6 +144,16 @@ ISOMER_INLINE T inverse_divisor(const Rule& rule, T den, T one) {
   if (!rule.stabilised) return T(1) / (den + T(rule.eps));
   const T size = den < 0 ? -den : den;
   return T(1) / ((size > one ? size : one) + T(rule.eps) * one);
+}
+
+/// A row, less `mean` unless that is null.
+template <class T, Isa I>
+ISOMER_INLINE void copy_row(const T* from, const T* mean, T* to, Index count) {
+  using V = simd::Vec<T, I>;
+  if (mean == nullptr)
+    each_vector<V>(count, [&](Index i, Index n) { V::load(from + i, n).store(to + i, n); });
+  else
+    each_vector<V>(count, [&](Index i, Index n) { (V::load(from + i, n) - V::load(mean + i, n)).store(to + i, n); });
 }
 
 template <class T, Isa I>
@@ -147,14 +168,23 @@ void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& be
   gemm::transpose<T, I>(x.C, x.K, x.k.data, x.k.stride, s.kt, s.kt_stride);
   T* values = s.sv + x.K * x.V;
   for (Index i = 0; i < x.C; ++i)
-    for (Index c = 0; c < x.V; c += V::lanes) {
-      const V v = V::load(x.v.data + i * x.v.stride + c, x.V - c);
-      (rule.centred ? v - V::load(before.value_mean + c, x.V - c) : v).store(values + i * x.V + c, x.V - c);
-    }
+    copy_row<T, I>(x.v.data + i * x.v.stride, rule.centred ? before.value_mean : nullptr, values + i * x.V, x.V);
   for (Index a = 0; a < x.K && rule.centred; ++a) {
     const V mean = V::set(before.key_mean[a]);
     T* row = s.kt + a * s.kt_stride;
-    for (Index j = 0; j < x.C; j += V::lanes) (V::load(row + j, x.C - j) - mean).store(row + j, x.C - j);
+    each_vector<V>(x.C, [&](Index j, Index n) { (V::load(row + j, n) - mean).store(row + j, n); });
+  }
+}
+
+template <class T, Isa I>
+ISOMER_INLINE void prefetch(const Ahead<T>& ahead, Index i) {
+  constexpr Index line = 64 / sizeof(T);
+  for (int n = 0; n < ahead.count; ++n) {
+    const auto& block = ahead.blocks[n];
+    if (i >= block.rows) continue;
+    const T* p = block.data + i * block.stride;
+    // Into L2: by the time it is needed, L1 has held other things.
+    for (Index c = 0; c < block.width; c += line) __builtin_prefetch(p + c, 0, 2);
   }
 }
 
@@ -174,18 +204,22 @@ void prepare_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, co
     s.inverse[i] = T(1) / n;
     s.shift[i] = T(1) - den / n;
     const V shift = V::set(s.shift[i]);
-    for (Index j = 0; rule.causal && j <= i; j += V::lanes) (V::load(w + j, i + 1 - j) + shift).store(w + j, i + 1 - j);
+    each_vector<V>(rule.causal ? i + 1 : 0, [&](Index j, Index m) { (V::load(w + j, m) + shift).store(w + j, m); });
   }
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o) noexcept {
+void Kernels<T, I>::read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
+                         const Ahead<T>& ahead) noexcept {
   const Index C = x.C, K = x.K;
   for (Index i = 0; i < C; ++i) scaled<T, I>(T(rule.scale), x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
   if (rule.causal)
     gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, s.qw + K, s.qw_stride,
                          gemm::Store::set);
-  for (Index i = 0; i < C; ++i) prepare_row<T, I>(x, rule, before, s, i);
+  for (Index i = 0; i < C; ++i) {
+    prefetch<T, I>(ahead, i);
+    prepare_row<T, I>(x, rule, before, s, i);
+  }
   // [q, weights] · [state; v] in one product; a state that is zero is left out.
   const Index skip = x.empty ? K : 0, depth = K - skip + (rule.causal ? C : 0);
   gemm::multiply<T, I>(gemm::BandOfA{-C, K - skip}, C, x.V, depth, {s.qw + skip, s.qw_stride, 1}, s.sv + skip * x.V, x.V, o.data,
@@ -204,12 +238,12 @@ template <class T, Isa I>
 T centred_sums(const Tokens<T>& x, const Edge<T>& before, const Scratch<T>& s) noexcept {
   using V = simd::Vec<T, I>;
   const auto add_up = [&](Rows<const T> rows, const T* mean, const T* beside, T* sums, Index n) {
-    for (Index c = 0; c < n; c += V::lanes) {
-      const V m = V::load(mean + c, n - c);
-      V total = x.first ? V::load(beside + c, n - c) : V::zero();
-      for (Index i = 0; i < x.C; ++i) total = total + (V::load(rows.data + i * rows.stride + c, n - c) - m);
-      total.store(sums + c, n - c);
-    }
+    each_vector<V>(n, [&](Index c, Index m) {
+      const V centre = V::load(mean + c, m);
+      V total = x.first ? V::load(beside + c, m) : V::zero();
+      for (Index i = 0; i < x.C; ++i) total = total + (V::load(rows.data + i * rows.stride + c, m) - centre);
+      total.store(sums + c, m);
+    });
   };
   add_up(x.k, before.key_mean, before.norm, s.sums_k, x.K);
   add_up(x.v, before.value_mean, before.value_sum, s.sums_v, x.V);
@@ -241,14 +275,14 @@ void Kernels<T, I>::write(const Tokens<T>& x, const Rule& rule, const Edge<T>& b
   for (Index a = 0; a < x.K && (rule.gated || rule.divides); ++a) {
     T* row = s.kt + a * s.kt_stride;
     V total = V::zero();
-    for (Index j = 0; j < x.C; j += V::lanes) {
-      V k = V::load(row + j, x.C - j);
+    each_vector<V>(x.C, [&](Index j, Index n) {
+      V k = V::load(row + j, n);
       if (rule.gated) {
-        k = k * V::load(s.gates.to_state + j, x.C - j);
-        k.store(row + j, x.C - j);
+        k = k * V::load(s.gates.to_state + j, n);
+        k.store(row + j, n);
       }
       total = total + k;
-    }
+    });
     if (rule.divides) after.norm[a] = (add ? carry * after.norm[a] : T(0)) + sum(total);
   }
   gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, {s.kt, s.kt_stride, 1}, s.sv + x.K * x.V, x.V, after.state, x.V,

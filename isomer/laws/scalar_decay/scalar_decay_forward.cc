@@ -14,9 +14,9 @@ constexpr Index kSlice = 1024;
 template <class T>
 struct Forward {
   const Plan<T>& plan;
-  View<T, 4> o;                             // absent: only edges are wanted
+  View<T, 4> o;  // absent: only edges are wanted
   ScalarDecayStates<T> final_states;
-  T* edges;                                 // where to keep every edge; null: nowhere
+  T* edges;  // where to keep every edge; null: nowhere
   Context& context;
 
   [[nodiscard]] bool wants_final() const {
@@ -30,21 +30,21 @@ struct Forward {
   void head(Index n, Index h, Workspace& workspace) const {
     using Kernel = Kernels<T, I>;
     const Workspace::Scope scope(workspace);
-    const Scratch<T> s = take_scratch(plan, workspace);
-    const Edge<T> edge = scratch_edge(plan, s);
+    const Scratch<T> s = plan.take_scratch(workspace);
+    const Edge<T> edge = plan.scratch_edge(s);
     const Index chunks = plan.chunks(n);
-    enter(plan, n, h, edge);
     const bool causal = plan.rule.causal;
+    plan.enter(n, h, edge);
     for (Index c = 0; c < chunks; ++c) {
-      if (edges && causal) copy_edge(plan, edge, plan.edge(edges, n, h, c));
+      if (edges && causal) plan.copy_edge(edge, plan.edge(edges, n, h, c));
       const Tokens<T> x = plan.tokens(n, h, c);
       Kernel::load(x, plan.rule, edge, s);
-      if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c));
+      if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c), plan.ahead(n, h, c + 1));
       if (c + 1 < chunks || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
     }
-    if (edges) copy_edge(plan, edge, plan.edge(edges, n, h, chunks));
+    if (edges) plan.copy_edge(edge, plan.edge(edges, n, h, chunks));
     for (Index c = 0; c < chunks && !causal && o.present(); ++c) read_global<I>(n, h, c, edge, s);
-    if (wants_final()) leave(plan, n, h, edge, final_states);
+    if (wants_final()) plan.leave(n, h, edge, final_states);
   }
 
   template <Isa I>
@@ -52,7 +52,7 @@ struct Forward {
     Tokens<T> x = plan.tokens(n, h, c);
     x.count = double(plan.sequences[n].length);
     x.first = x.empty = false;
-    Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c));
+    Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c), {});
   }
 
   // All chunks of all heads side by side.
@@ -64,15 +64,15 @@ struct Forward {
     context.parallel(plan.heads(), [&](Index i, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
       const Index n = i / plan.H, h = i % plan.H;
-      const Scratch<T> s = take_scratch(plan, workspace);
-      enter(plan, n, h, plan.edge(edges, n, h, 0));
+      const Scratch<T> s = plan.take_scratch(workspace);
+      plan.enter(n, h, plan.edge(edges, n, h, 0));
       for (Index c = 0; c < plan.chunks(n); ++c)
         Kernel::trace(plan.tokens(n, h, c), plan.rule, plan.edge(edges, n, h, c), plan.edge(edges, n, h, c + 1), s);
     });
     context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
       const auto [n, h, c] = plan.place(i);
-      const Scratch<T> s = take_scratch(plan, workspace);
+      const Scratch<T> s = plan.take_scratch(workspace);
       const Edge<T> before = plan.edge(edges, n, h, c);
       const Tokens<T> x = plan.tokens(n, h, c);
       Kernel::load(x, plan.rule, before, s);
@@ -101,13 +101,13 @@ struct Forward {
     context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
       const auto [n, h, c] = plan.place(i);
-      const Scratch<T> s = take_scratch(plan, workspace);
-      const Edge<T> edge = scratch_edge(plan, s);
-      copy_edge(plan, plan.edge(edges, n, h, plan.rule.causal ? c : plan.chunks(n)), edge);
+      const Scratch<T> s = plan.take_scratch(workspace);
+      const Edge<T> edge = plan.scratch_edge(s);
+      plan.copy_edge(plan.edge(edges, n, h, plan.rule.causal ? c : plan.chunks(n)), edge);
       if (!plan.rule.causal) return read_global<I>(n, h, c, edge, s);
       const Tokens<T> x = plan.tokens(n, h, c);
       Kernels<T, I>::load(x, plan.rule, edge, s);
-      Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c));
+      Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c), {});
     });
   }
 
@@ -115,8 +115,8 @@ struct Forward {
   void finish(Index n, Index h, Workspace& workspace) const {
     const Workspace::Scope scope(workspace);
     const Edge<T> edge = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
-    copy_edge(plan, plan.edge(edges, n, h, plan.chunks(n)), edge);
-    leave(plan, n, h, edge, final_states);
+    plan.copy_edge(plan.edge(edges, n, h, plan.chunks(n)), edge);
+    plan.leave(n, h, edge, final_states);
   }
 
   void run() const {

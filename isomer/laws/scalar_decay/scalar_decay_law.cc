@@ -53,7 +53,10 @@ struct Run {
   }
 
   [[nodiscard]] ScalarDecayInputs<T> inputs() const {
-    ScalarDecayInputs<T> in{.q = input<4>("q"), .k = input<4>("k"), .v = input<4>("v"), .log_input = input<3>("log_input"),
+    ScalarDecayInputs<T> in{.q = input<4>("q"),
+                            .k = input<4>("k"),
+                            .v = input<4>("v"),
+                            .log_input = input<3>("log_input"),
                             .initial = states("initial_")};
     if (given("log_decay") && call.inputs.at("log_decay").shape().size() == 1)
       in.log_decay = {call.inputs.at("log_decay").data<T>(), {sizes.at("B"), sizes.at("T"), sizes.at("H")}, {0, 0, 1}};
@@ -83,7 +86,8 @@ struct Run {
 
   void gradients(const ScalarDecayInputs<T>& in, const ScalarDecayTape<T>& tape) {
     ScalarDecayGradients<T> grad{.q = like<4>("q"), .k = like<4>("k"), .v = like<4>("v"), .log_input = like<3>("log_input")};
-    grad.initial = {.state = like<4>("initial_state"), .norm = like<3>("initial_norm"), .value_sum = like<3>("initial_value_sum")};
+    grad.initial = {
+        .state = like<4>("initial_state"), .norm = like<3>("initial_norm"), .value_sum = like<3>("initial_value_sum")};
     const bool fixed = in.log_decay.present() && call.inputs.at("log_decay").shape().size() == 1;
     Tensor tokens;
     if (fixed) {
@@ -92,8 +96,8 @@ struct Run {
     } else {
       grad.log_decay = like<3>("log_decay");
     }
-    scalar_decay_vjp(in, options, call.form, {.o = input<4>("grad_o"), .final_states = states("grad_final_"), .tape = &tape}, grad,
-                     call.context);
+    scalar_decay_vjp(in, options, call.form, {.o = input<4>("grad_o"), .final_states = states("grad_final_"), .tape = &tape},
+                     grad, call.context);
     if (fixed) sum_tokens(grad.log_decay, like<1>("log_decay"));
   }
 
@@ -176,8 +180,8 @@ class ScalarDecayLaw final : public Law {
   }
   [[nodiscard]] double tolerance(std::string_view quantity) const override {
     // Most errors are below 20: outputs of `max` and their gradients divide by sums that may nearly cancel, and the gradient of a
-    // head's fixed decay is a sum over all tokens that may, too. Plain sums of `subtract` come from sums about a mean, or about the
-    // first token in the first chunk: where they cancel, the part about the mean does not.
+    // head's fixed decay is a sum over all tokens that may, too. Plain sums of `subtract` come from sums about a mean, or about
+    // the first token in the first chunk: where they cancel, the part about the mean does not.
     if (quantity == "grad_log_decay") return 1024;
     return quantity == "o" ? 128 : 256;
   }
@@ -205,7 +209,8 @@ std::span<const Case> ScalarDecayLaw::cases() const {
       const std::vector<std::string> positive =
           n == "sum" ? std::vector<std::string>{"q", "k", "initial_norm"} : std::vector<std::string>{};
       const auto add = [&](const std::string& what, std::vector<std::string> with, const Sizes& sizes = {}) {
-        cases.push_back({.label = name + what, .settings = settings, .with = std::move(with), .sizes = sizes, .positive = positive});
+        cases.push_back(
+            {.label = name + what, .settings = settings, .with = std::move(with), .sizes = sizes, .positive = positive});
       };
       add("", {});
       add(", carried", states(n, {}));
@@ -225,7 +230,10 @@ std::span<const Case> ScalarDecayLaw::cases() const {
       add(", gates, grouped values", gates, {{"Gq", 2}, {"Gk", 1}, {"Gv", 4}});
       add(", gates, packed", {"log_decay", "log_input", "offsets"});
       if (n != "none")
-        cases.push_back({.label = name + " with eps", .settings = {{"normaliser", name}, {"eps", "0.5"}}, .with = gates, .positive = positive});
+        cases.push_back({.label = name + " with eps",
+                         .settings = {{"normaliser", name}, {"eps", "0.5"}},
+                         .with = gates,
+                         .positive = positive});
     }
     return cases;
   }();

@@ -27,12 +27,39 @@ struct Plan {
   [[nodiscard]] Edge<T> edge(T* edges, Index n, Index h, Index c) const {
     return edge_at(edges + edge_index(n, h, c) * edge_size(K, V), K, V);
   }
+  [[nodiscard]] Scratch<T> take_scratch(Workspace& workspace) const;
+  [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
+  /// The edge that is kept in the scratch: its state is where the products read it.
+  [[nodiscard]] Edge<T> scratch_edge(const Scratch<T>& s) const;
+  void copy_edge(const Edge<T>& from, const Edge<T>& to) const;
+
+  /// Initial states of head h of sequence n as they are, and an edge into final states as it is (not the count, which all heads
+  /// share). An edge without a state leaves the state alone.
+  void fetch_states(Index n, Index h, const Edge<T>& edge) const;
+  void store_states(Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to) const;
+  /// The same with the sums of `subtract` moved about means: into the edge before the first chunk, out of the one after the last.
+  void enter(Index n, Index h, const Edge<T>& edge) const;
+  void leave(Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to) const;
+  /// The same for gradients of states; for `subtract` they are taken about the means `about`.
+  void enter_gradient(Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about, const Edge<T>& edge) const;
+  void leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to) const;
+
   struct Place {
     Index n, h, c;
   };
   /// The i-th chunk of all; heads of one sequence stand together.
   [[nodiscard]] Place place(Index i) const;
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
+  /// q, k and v of chunk c of the head, none if there is no such chunk.
+  [[nodiscard]] Ahead<T> ahead(Index n, Index h, Index c) const {
+    Ahead<T> a{};
+    if (c < 0 || c >= chunks(n)) return a;
+    const Tokens<T> x = tokens(n, h, c);
+    a.add(x.q.data, x.q.stride, K, x.C);
+    a.add(x.k.data, x.k.stride, K, x.C);
+    a.add(x.v.data, x.v.stride, V, x.C);
+    return a;
+  }
   /// Rows of head h (of its group) from the first token of a chunk on.
   template <class U>
   [[nodiscard]] Rows<U> rows(const View<U, 4>& x, Index n, Index h, Index c) const {
@@ -51,35 +78,6 @@ struct Plan {
 /// `scratch` holds copies of inputs whose rows are not dense.
 template <class T>
 [[nodiscard]] Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, Workspace& scratch);
-
-template <class T>
-[[nodiscard]] Scratch<T> take_scratch(const Plan<T>& plan, Workspace& workspace);
-template <class T>
-[[nodiscard]] BackwardScratch<T> take_backward_scratch(const Plan<T>& plan, Workspace& workspace);
-/// The edge that is kept in the scratch: its state is where the products read it.
-template <class T>
-[[nodiscard]] Edge<T> scratch_edge(const Plan<T>& plan, const Scratch<T>& s);
-template <class T>
-void copy_edge(const Plan<T>& plan, const Edge<T>& from, const Edge<T>& to);
-
-/// Initial states of head h of sequence n as they are, and an edge into final states as it is (not the count, which all heads share).
-/// An edge without a state leaves the state alone.
-template <class T>
-void fetch_states(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge);
-template <class T>
-void store_states(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to);
-/// The same with the sums of `subtract` moved about means: initial states of head h of sequence n -> the edge before its
-/// first chunk, and the edge after its last one -> final states.
-template <class T>
-void enter(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge);
-template <class T>
-void leave(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to);
-/// The same for gradients of states; for `subtract` they are taken about the means `about`.
-template <class T>
-void enter_gradient(const Plan<T>& plan, Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about,
-                    const Edge<T>& edge);
-template <class T>
-void leave_gradient(const Plan<T>& plan, Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to);
 
 // scalar_decay_step.cc, scalar_decay_forward.cc, scalar_decay_backward.cc
 template <class T>

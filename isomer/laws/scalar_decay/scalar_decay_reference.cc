@@ -25,7 +25,7 @@ struct Head {
   Normaliser normaliser;
   bool global;
   double scale, eps;
-  Vector q, k, v;      // [T,K] [T,K] [T,V]
+  Vector q, k, v;       // [T,K] [T,K] [T,V]
   Vector decay, input;  // [T] logarithms
 
   // The factors of the old state and of the new token; moves m.
@@ -134,9 +134,18 @@ struct Head {
 template <class T>
 Head head_of(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, const Sequence& seq, Index h, Index H) {
   const Index K = in.q.shape[3], V = in.v.shape[3], L = seq.length;
-  Head head{L, K, V, options.normaliser, options.direction == ScalarDecayOptions::Direction::global,
-            options.scale.value_or(1 / std::sqrt(double(K))), options.eps, Vector(L * K), Vector(L * K), Vector(L * V),
-            Vector(L, 0.0), Vector(L, 0.0)};
+  Head head{L,
+            K,
+            V,
+            options.normaliser,
+            options.direction == ScalarDecayOptions::Direction::global,
+            options.scale.value_or(1 / std::sqrt(double(K))),
+            options.eps,
+            Vector(L * K),
+            Vector(L * K),
+            Vector(L * V),
+            Vector(L, 0.0),
+            Vector(L, 0.0)};
   for (Index t = 0; t < L; ++t) {
     const Index s = seq.first + t;
     for (Index a = 0; a < K; ++a) head.q[t * K + a] = in.q(seq.batch, s, group_of(h, H, in.q.shape[2]), a);

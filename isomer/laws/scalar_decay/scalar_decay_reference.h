@@ -4,7 +4,8 @@
 
 namespace isomer::scalar_decay_detail {
 
-/// final_max of a sequence that has seen nothing: so low that whatever comes is larger, and finite so that it can be handed back in.
+/// final_max of a sequence that has seen nothing: so low that whatever comes is larger, and finite so that it can be handed back
+/// in.
 inline constexpr double kNothing = -1e30;
 
 template <class T>

@@ -30,9 +30,9 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T
   Edge<T> edge{nullptr, p, p + K, p + K + V, p + 2 * K + V, p + 2 * K + 2 * V};
   edge.state = read_in_place ? nullptr : sums;
   if (shifted)
-    enter(plan, n, h, edge);
+    plan.enter(n, h, edge);
   else
-    fetch_states(plan, n, h, edge);
+    plan.fetch_states(n, h, edge);
   const StepState<T> s{.from = read_in_place ? Rows<const T>{initial.at(n, h), initial.stride[2]} : Rows<const T>{sums, V},
                        .to = write_in_place ? Rows<T>{last.at(n, h), last.stride[2]} : Rows<T>{sums, V},
                        .q = workspace.take<T>(K),
@@ -46,9 +46,9 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T
   if (write_in_place) to.state = {};
   edge.state = sums;
   if (shifted)
-    leave(plan, n, h, edge, to);
+    plan.leave(n, h, edge, to);
   else
-    store_states(plan, n, h, edge, to);
+    plan.store_states(n, h, edge, to);
 }
 
 }  // namespace

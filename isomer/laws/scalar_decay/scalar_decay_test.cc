@@ -36,7 +36,10 @@ std::vector<Named> rules() {
 // Multiples of epsilon. The larger one is for `max` with input gates of ±80, where a stabiliser of that size is rounded.
 double tolerance(const Draw& s) {
   const double steps = std::sqrt(double(s.T + 1));
-  return (s.input == Gate::extreme ? 600 : s.normaliser == Normaliser::max || s.normaliser == Normaliser::subtract ? 100 : 24) * steps;
+  return (s.input == Gate::extreme                                                  ? 600
+          : s.normaliser == Normaliser::max || s.normaliser == Normaliser::subtract ? 100
+                                                                                    : 24) *
+         steps;
 }
 
 template <class T>
@@ -267,7 +270,8 @@ TEST(ScalarDecay, AStreamMayKeepItsStateInPlace) {
     Results got{{"o", o.values()}};
     state.into(got, "final_");
     for (const auto& [name, values] : want)
-      EXPECT_LE(error_of(got.at(name), values), tolerance(setup) * std::numeric_limits<double>::epsilon()) << name << ", " << label;
+      EXPECT_LE(error_of(got.at(name), values), tolerance(setup) * std::numeric_limits<double>::epsilon())
+          << name << ", " << label;
   }
 }
 
@@ -322,7 +326,8 @@ TEST(ScalarDecay, SaysWhatWasExpected) {
   EXPECT_EQ(refusal([](In in, Opt, Out) { in.v.shape[3] = 0; }), "scalar_decay: expected K > 0 and V > 0, got 5 and 0");
   EXPECT_EQ(refusal([](In in, Opt, Out) { in.k.shape[1] = 4; }),
             "scalar_decay: expected k of shape [2, 19, 2, 5], got [2, 4, 2, 5]");
-  EXPECT_EQ(refusal([](In in, Opt, Out) { in.v.shape[2] = 3; }), "scalar_decay: expected heads that divide the largest count 3, got 2");
+  EXPECT_EQ(refusal([](In in, Opt, Out) { in.v.shape[2] = 3; }),
+            "scalar_decay: expected heads that divide the largest count 3, got 2");
   EXPECT_EQ(refusal([](In in, Opt, Out) { in.log_decay.shape[2] = 1; }, Form::chunk, gated),
             "scalar_decay: expected log_decay of shape [2, 19, 2], got [2, 19, 1]");
   EXPECT_EQ(refusal([](In in, Opt, Out) { in.initial.state.shape[0] = 1; }, Form::chunk, carried),
@@ -330,7 +335,9 @@ TEST(ScalarDecay, SaysWhatWasExpected) {
   EXPECT_EQ(refusal([](In, Opt o, Out) { o.chunk = -1; }), "scalar_decay: expected chunk >= 0, got -1");
   EXPECT_EQ(refusal([](In, Opt o, Out) { o.eps = -1; }), "scalar_decay: expected eps >= 0, got -1");
   EXPECT_EQ(refusal([](In, Opt, Out out) { out.o = {}; }), "scalar_decay: expected an o to write, got none");
-  EXPECT_EQ(refusal([](In, Opt, Out out) { out.final_states.max = contiguous(out.o.data, {2, 2}); }),
+  EXPECT_EQ(refusal([](In, Opt, Out out) {
+              out.final_states.max = contiguous(out.o.data, {2, 2});
+            }),
             "scalar_decay: expected final_max only with normaliser max");
   EXPECT_EQ(refusal([](In, Opt o, Out) { o.normaliser = Normaliser::subtract; }, Form::chunk, gated),
             "scalar_decay: expected no gates with normaliser subtract, got log_decay");
