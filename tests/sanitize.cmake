@@ -18,5 +18,7 @@ function(isomer_sanitized prefix preset folder filter)
   endforeach()
 endfunction()
 
+# The tests of the program run the released one.
+list(REMOVE_ITEM folders cli)
 isomer_sanitized(asan asan-ubsan build-asan "*" ${folders})
 isomer_sanitized(tsan tsan build-tsan "*Thread*:Context.*:Workspace.*" isomer_base isomer_laws)
