@@ -218,9 +218,10 @@ TEST(ScalarDecay, ChunkSizesAgree) {
 }
 
 TEST(ScalarDecay, OutputsDoNotSeeLaterTokens) {
-  for (auto [label, setup] : rules())
+  for (const auto& [label, base] : rules())
     for (Form form : {Form::step, Form::chunk, Form::parallel})
       for (Index t : {0, 7, 40}) {
+        Draw setup = base;
         setup.B = 1, setup.T = 50, setup.chunk = kChunk;
         if (setup.decay == Gate::head) continue;
         Problem<float> p(setup);
@@ -300,7 +301,7 @@ TEST(ScalarDecay, ADecayOfZeroForgetsExactly) {
 
 // What a call with one thing wrong says.
 template <class Change>
-std::string refusal(Change change, Form form = Form::chunk, Draw setup = {}) {
+std::string refusal(Change change, Form form = Form::chunk, const Draw& setup = {}) {
   Problem<float> p(setup);
   Context context(1);
   std::vector<float> memory(10000);
