@@ -35,9 +35,7 @@ struct Head {
 
 /// Largest tiles. 96 queries are 16 whole register tiles of 6 rows; the tile of logits (96 × 256 floats, 96 KiB) lies in a 512
 /// KiB L2 beside the panels that stream through it, and a panel of 256 values (16 KiB) stays in a 32 KiB L1 while all queries
-/// pass. Forward and backward at T = 2048, heads of 64, GFLOP/s of one core: 96 × 256 74 and 77, 64 × 256 74 and 77, 48 × 256 74
-/// and 74, 96 × 384 75 and 77; with heads of 128: 81 and 78, 82 and 77, 81 and 75, 82 and 79: flat, so the smaller tile that
-/// divides by 6.
+/// pass.
 inline constexpr Index kBlockQueries = 96;
 inline constexpr Index kBlockKeys = 256;
 
