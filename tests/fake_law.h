@@ -50,9 +50,6 @@ class FakeLaw : public Law {
         {.label = "both ways", .settings = {{"causal", "false"}}, .sizes = {{"T", 0}}}};
     return all;
   }
-  [[nodiscard]] bool offers(Form form, const Settings& settings) const override {
-    return Law::offers(form, settings) && (form != Form::step || read_bool(settings, "causal", true));
-  }
   [[nodiscard]] bool uses(std::string_view tensor, const Settings& settings, const Tensors&) const override {
     if (tensor.starts_with("initial_")) return read_bool(settings, "causal", true);
     return tensor != "unused" && tensor != "extra";

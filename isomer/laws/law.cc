@@ -119,7 +119,9 @@ Form form_named(std::string_view name) {
   throw Error("unknown form " + std::string(name) + did_you_mean(name, names));
 }
 
-bool Law::offers(Form form, const Settings&) const {
+bool Law::offers(Form form, const Settings& settings) const {
+  // A step goes from one token to the next, so it has no meaning where all tokens are seen at once.
+  if (form == Form::step && !read_bool(settings, "causal", true)) return false;
   const auto all = forms();
   return form == Form::automatic || std::find(all.begin(), all.end(), form) != all.end();
 }

@@ -91,9 +91,6 @@ class AttentionLaw final : public Law {
     return all;
   }
   [[nodiscard]] std::span<const Case> cases() const override;
-  [[nodiscard]] bool offers(Form form, const Settings& settings) const override {
-    return Law::offers(form, settings) && (form != Form::step || read_bool(settings, "causal", true));
-  }
   [[nodiscard]] bool uses(std::string_view tensor, const Settings& settings, const Tensors&) const override {
     const AttentionOptions o = options_from(settings);
     if (tensor == "gate") return o.normaliser == AttentionOptions::Normaliser::gate;

@@ -166,9 +166,6 @@ class ScalarDecayLaw final : public Law {
     return all;
   }
   [[nodiscard]] std::span<const Case> cases() const override;
-  [[nodiscard]] bool offers(Form form, const Settings& settings) const override {
-    return Law::offers(form, settings) && (form != Form::step || read_bool(settings, "causal", true));
-  }
   [[nodiscard]] bool uses(std::string_view tensor, const Settings& settings, const Tensors&) const override {
     const ScalarDecayOptions o = options_from(settings);
     const bool causal = o.direction == Direction::causal;
