@@ -1,4 +1,4 @@
-// Every form of every law against numbers of an independent high-precision program (tools/goldens.py).
+// Every form of every law against numbers of an independent high-precision program (tools/goldens).
 #include <gtest/gtest.h>
 
 #include <algorithm>
