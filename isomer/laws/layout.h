@@ -43,11 +43,43 @@ template <class T, int R>
   return copy;
 }
 
+/// The view itself if its last axis is dense, else a dense stand-in for what is to be written: copy_back() moves it.
+template <class T>
+[[nodiscard]] View<T, 4> dense_output(const View<T, 4>& x, Workspace& scratch) {
+  if (!x.present() || x.shape[3] <= 1 || x.stride[3] == 1) return x;
+  return contiguous(scratch.take<T>(x.size()), {x.shape[0], x.shape[1], x.shape[2], x.shape[3]});
+}
+template <class T>
+void copy_back(const View<T, 4>& from, const View<T, 4>& to) {
+  if (from.data == to.data) return;
+  for (Index b = 0; b < to.shape[0]; ++b)
+    for (Index t = 0; t < to.shape[1]; ++t)
+      for (Index h = 0; h < to.shape[2]; ++h)
+        for (Index d = 0; d < to.shape[3]; ++d) to(b, t, h, d) = from(b, t, h, d);
+}
+
+/// The view itself if it has dense rows for each of H heads, else a stand-in that has: put_heads() moves or sums it.
+template <class T>
+[[nodiscard]] View<T, 4> head_output(const View<T, 4>& x, Index H, Workspace& scratch) {
+  if (!x.present() || x.shape[2] == H) return dense_output(x, scratch);
+  return contiguous(scratch.take<T>(x.size() / x.shape[2] * H), {x.shape[0], x.shape[1], H, x.shape[3]});
+}
+
 /// Sums gradients of H heads, [B, T, H, D], into those of a tensor with G heads, [B, T, G, D].
 template <class T>
 void sum_groups(View<const T, 4> heads, View<T, 4> groups, Context& context);
 
 extern template void sum_groups(View<const float, 4>, View<float, 4>, Context&);
 extern template void sum_groups(View<const double, 4>, View<double, 4>, Context&);
+
+/// What head_output() stood in for gets its gradient.
+template <class T>
+void put_heads(const View<T, 4>& heads, const View<T, 4>& to, Context& context) {
+  if (!to.present()) return;
+  if (to.shape[2] < heads.shape[2])
+    sum_groups<T>(heads, to, context);
+  else
+    copy_back(heads, to);
+}
 
 }  // namespace isomer

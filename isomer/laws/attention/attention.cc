@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "isomer/laws/attention/attention_problem.h"
+#include "isomer/laws/exact_sum.h"
 
 namespace isomer {
 
@@ -90,29 +91,21 @@ Index Problem::count(Index i, Index keys) const {
 }
 
 namespace {
-/// A sum of two doubles: prefix sums reach 1e6, and their differences must be good to the last bits of a double.
-struct LongSum {
-  double hi = 0, lo = 0;
-  void add(double x) {
-    const double sum = hi + x, back = sum - hi;
-    lo += (hi - (sum - back)) + (x - back);
-    hi = sum;
-  }
-  /// Adds x · log2(e), the constant being good to 32 digits.
-  void add_in_base_2(double x) {
-    constexpr double kHi = 0x1.71547652b82fep+0, kLo = 0x1.777d0ffda0d24p-56;
-    const double product = x * kHi;
-    add(product);
-    lo += std::fma(x, kHi, -product) + x * kLo;
-  }
-};
+/// Adds x · log2(e), the constant being good to 32 digits.
+ExactSum add_in_base_2(ExactSum sum, double x) {
+  constexpr double kHi = 0x1.71547652b82fep+0, kLo = 0x1.777d0ffda0d24p-56;
+  const double product = x * kHi;
+  sum = add(sum, product);
+  sum.rest += std::fma(x, kHi, -product) + x * kLo;
+  return sum;
+}
 }  // namespace
 
 template <class T>
 void prepare_head(const Problem& p, const Sequence& s, Index h, View<const T, 3> log_forget, Visible* visible, T* hi, T* lo) {
   const Index keys = p.keys(s);
   Index reset = 0, i = 0;
-  LongSum sum;
+  ExactSum sum;
   if (!log_forget.present()) {
     for (; i < s.length; ++i) visible[i] = p.visible(i, keys);
     return;
@@ -122,9 +115,9 @@ void prepare_head(const Problem& p, const Sequence& s, Index h, View<const T, 3>
     if (f == -std::numeric_limits<double>::infinity())
       reset = j;
     else
-      sum.add_in_base_2(f);
-    hi[j] = T(sum.hi);
-    lo[j] = T(sum.hi - double(hi[j]) + sum.lo);
+      sum = add_in_base_2(sum, f);
+    hi[j] = T(sum.value);
+    lo[j] = T(sum.value - double(hi[j]) + sum.rest);
     if (j < p.first()) continue;
     Visible v = p.visible(i, keys);
     v.sink_begin = std::min(std::max(v.sink_begin, reset), v.sink_end);

@@ -87,27 +87,6 @@ Shape validate(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options
 }
 
 // The view itself if its rows are dense, else a dense stand-in that copy_back() spreads.
-template <class T>
-View<T, 4> dense_output(const View<T, 4>& x, Workspace& scratch) {
-  if (!x.present() || x.shape[3] <= 1 || x.stride[3] == 1) return x;
-  return contiguous(scratch.take<T>(x.size()), {x.shape[0], x.shape[1], x.shape[2], x.shape[3]});
-}
-template <class T>
-void copy_back(const View<T, 4>& from, const View<T, 4>& to) {
-  if (from.data == to.data) return;
-  for (Index b = 0; b < to.shape[0]; ++b)
-    for (Index t = 0; t < to.shape[1]; ++t)
-      for (Index h = 0; h < to.shape[2]; ++h)
-        for (Index d = 0; d < to.shape[3]; ++d) to(b, t, h, d) = from(b, t, h, d);
-}
-
-// The view itself if it has dense rows for each of H heads, else a stand-in that has.
-template <class T>
-View<T, 4> head_output(const View<T, 4>& x, Index H, Workspace& scratch) {
-  if (!x.present() || x.shape[2] == H) return dense_output(x, scratch);
-  return contiguous(scratch.take<T>(x.size() / x.shape[2] * H), {x.shape[0], x.shape[1], H, x.shape[3]});
-}
-
 // After the kernels: all heads read the initial count, and it may be the same memory.
 template <class T>
 void put_counts(const Plan<T>& plan, const ScalarDecayStates<T>& to) {
@@ -171,13 +150,7 @@ void scalar_decay_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& 
   to.initial.max = {};
   to.initial.count = {};
   backward(plan, dense, to, context);
-  for (int x = 0; x < 3; ++x) {
-    if (!wanted[x].present()) continue;
-    if (wanted[x].shape[2] < shape.H)
-      sum_groups<T>(heads[x], wanted[x], context);
-    else
-      copy_back(heads[x], wanted[x]);
-  }
+  for (int x = 0; x < 3; ++x) put_heads(heads[x], wanted[x], context);
 }
 
 template void scalar_decay(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form, const ScalarDecayOutputs<float>&,

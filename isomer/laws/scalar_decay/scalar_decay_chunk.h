@@ -3,15 +3,13 @@
 // one chunk of one head as plain pointers, the state at its edge, and the scratch that the kernels need.
 #include "isomer/base/cpu.h"
 #include "isomer/base/index.h"
+#include "isomer/laws/chunk_rows.h"
 
 namespace isomer::scalar_decay_detail {
 
-/// Rows of dense elements, `stride` apart.
-template <class T>
-struct Rows {
-  T* data;
-  Index stride;
-};
+using chunk::Ahead;
+using chunk::kPad;
+using chunk::Rows;
 
 /// The options, as the kernels see them.
 struct Rule {
@@ -32,22 +30,6 @@ struct Tokens {
   double count;                        // tokens before these (subtract)
   bool first;                          // of the sequence: only here the sums beside a centred state are not zero
   bool empty;                          // the state before these is zero
-};
-
-/// Rows to ask for while a chunk is worked on, one of each for every token: what the next chunk reads and what this one writes.
-/// Rows of [B,T,H,D] are too far apart for the hardware to guess.
-template <class T>
-struct Ahead {
-  struct Block {
-    const T* data;
-    Index stride, width, rows;
-  };
-  Block blocks[10];
-  int count = 0;
-
-  void add(const T* data, Index stride, Index width, Index rows) {
-    if (data != nullptr) blocks[count++] = {data, stride, width, rows};
-  }
 };
 
 /// The state at the edge of a chunk, or its gradient. `subtract`: sums of (k − key_mean)(v − value_mean)ᵀ and, in norm and
@@ -83,8 +65,7 @@ struct Gates {
   [[nodiscard]] ISOMER_INLINE bool forgets(Index t) const { return begin[t] == t && in[t] == -__builtin_inf(); }
 };
 
-/// Scratch of the forward kernels. Rows that vectors are stored to have kPad elements to spare.
-inline constexpr Index kPad = 16;
+/// Scratch of the forward kernels.
 template <class T>
 struct Scratch {
   T* qw;  // [C, K + C] scaled q, then the weights of the chunk's tokens

@@ -3,70 +3,35 @@
 #include <cmath>
 
 #include "isomer/kernels/gemm/tile_impl.h"
+#include "isomer/laws/chunk_rows_impl.h"
+#include "isomer/laws/exact_sum.h"
 #include "isomer/laws/scalar_decay/scalar_decay_chunk.h"
 #include "isomer/simd/math.h"
 
 namespace isomer::scalar_decay_detail {
 
-/// f(i, n) for every vector of n lanes from i on; n is the constant `lanes` but for the last.
-template <class V, class F>
-ISOMER_INLINE void each_vector(Index count, F f) {
-  Index i = 0;
-  for (; i + V::lanes <= count; i += V::lanes) f(i, V::lanes);
-  if (i < count) f(i, count - i);
-}
-
-template <class T, Isa I>
-ISOMER_INLINE T dot(const T* a, const T* b, Index n) {
-  using V = simd::Vec<T, I>;
-  // Two sums: one would wait for its own last addition.
-  V even = V::zero(), odd = V::zero();
-  Index i = 0;
-  for (; i + 2 * V::lanes <= n; i += 2 * V::lanes) {
-    even = fma(V::load(a + i), V::load(b + i), even);
-    odd = fma(V::load(a + i + V::lanes), V::load(b + i + V::lanes), odd);
-  }
-  each_vector<V>(n - i, [&](Index j, Index m) { even = fma(V::load(a + i + j, m), V::load(b + i + j, m), even); });
-  return sum(even + odd);
-}
-
-/// y = a·x (+ y)
-template <class T, Isa I, bool add = false>
-ISOMER_INLINE void scaled(T a, const T* x, T* y, Index n) {
-  using V = simd::Vec<T, I>;
-  const V f = V::set(a);
-  each_vector<V>(n, [&](Index i, Index m) {
-    const V ax = f * V::load(x + i, m);
-    (add ? ax + V::load(y + i, m) : ax).store(y + i, m);
-  });
-}
+using chunk::copy_row;
+using chunk::dot;
+using chunk::each_vector;
+using chunk::prefetch;
+using chunk::scaled;
 
 /// e^x is 0 in double below this: a decay that forgets everything, like −inf.
 inline constexpr double kForgets = -750;
-
-/// A number as a rounded sum and what the rounding took.
-struct Pair {
-  double value, rest;
-};
-/// a + b (Knuth's two-sum).
-ISOMER_INLINE Pair add(Pair a, double b) {
-  const double sum = a.value + b, part = sum - a.value;
-  return {sum, a.rest + ((a.value - (sum - part)) + (b - part))};
-}
 
 /// Logarithms of the gates from the stabiliser before the chunk.
 template <class T, Isa I>
 void scan_gates(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>& g) noexcept {
   constexpr double inf = __builtin_inf();
   // The prefix sum of log_decay, and the largest column or `max`: both since all was last forgotten.
-  Pair b{0, 0}, top{max, 0};
+  ExactSum b{0, 0}, top{max, 0};
   Index begin = 0;
   bool forgotten = false;
   for (Index i = 0; i < x.C; ++i) {
     const double f = x.log_decay.data ? double(x.log_decay.data[i * x.log_decay.stride]) : 0.0;
     const double input = x.log_input.data ? double(x.log_input.data[i * x.log_input.stride]) : 0.0;
     b = add(b, f);
-    Pair column = add({-b.value, -b.rest}, input);
+    ExactSum column = add(ExactSum{-b.value, -b.rest}, input);
     if (rule.stabilised ? top.value - column.value < kForgets : f < kForgets) {
       begin = i;
       forgotten = true;
@@ -146,16 +111,6 @@ ISOMER_INLINE T inverse_divisor(const Rule& rule, T den, T one) {
   return T(1) / ((size > one ? size : one) + T(rule.eps) * one);
 }
 
-/// A row, less `mean` unless that is null.
-template <class T, Isa I>
-ISOMER_INLINE void copy_row(const T* from, const T* mean, T* to, Index count) {
-  using V = simd::Vec<T, I>;
-  if (mean == nullptr)
-    each_vector<V>(count, [&](Index i, Index n) { V::load(from + i, n).store(to + i, n); });
-  else
-    each_vector<V>(count, [&](Index i, Index n) { (V::load(from + i, n) - V::load(mean + i, n)).store(to + i, n); });
-}
-
 template <class T, Isa I>
 void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept {
   using V = simd::Vec<T, I>;
@@ -173,18 +128,6 @@ void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& be
     const V mean = V::set(before.key_mean[a]);
     T* row = s.kt + a * s.kt_stride;
     each_vector<V>(x.C, [&](Index j, Index n) { (V::load(row + j, n) - mean).store(row + j, n); });
-  }
-}
-
-template <class T, Isa I>
-ISOMER_INLINE void prefetch(const Ahead<T>& ahead, Index i) {
-  constexpr Index line = 64 / sizeof(T);
-  for (int n = 0; n < ahead.count; ++n) {
-    const auto& block = ahead.blocks[n];
-    if (i >= block.rows) continue;
-    const T* p = block.data + i * block.stride;
-    // Into L2: by the time it is needed, L1 has held other things.
-    for (Index c = 0; c < block.width; c += line) __builtin_prefetch(p + c, 0, 2);
   }
 }
 

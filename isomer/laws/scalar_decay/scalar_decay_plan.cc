@@ -24,9 +24,6 @@ constexpr Index kChunk = 48;
 constexpr Index kSplitChunk = 64;
 // Without weights between tokens only the traffic of the state counts.
 constexpr Index kGlobalChunk = 128;
-// With fewer heads than this, chunks run side by side. It may not depend on the number of threads, or results would.
-constexpr Index kSplitHeads = 8;
-
 Rule rule_of(const ScalarDecayOptions& options, bool gates, Index K) {
   const Normaliser n = options.normaliser;
   return {.causal = options.direction == ScalarDecayOptions::Direction::causal,
@@ -95,19 +92,11 @@ void shift_gradient(const Edge<T>& e, const Edge<T>& about, double sign, Index K
 }  // namespace
 
 template <class T>
-typename Plan<T>::Place Plan<T>::place(Index i) const {
-  const auto next = std::upper_bound(first_chunk.begin(), first_chunk.end(), i / H);
-  const Index n = Index(next - first_chunk.begin()) - 1;
-  const Index j = i - first_chunk[n] * H;
-  return {n, j / chunks(n), j % chunks(n)};
-}
-
-template <class T>
 Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
   const double before = in.initial.count.present() ? double(in.initial.count(n)) : 0.0;
   const auto& s = in.initial;
   const bool fresh = !s.state.present() && !s.norm.present() && !s.value_sum.present();
-  return {.C = std::min(C, sequences[n].length - c * C),
+  return {.C = tokens_of(n, c),
           .K = K,
           .V = V,
           .q = rows(in.q, n, h, c),
@@ -122,26 +111,19 @@ Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
 
 template <class T>
 Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, Workspace& scratch) {
-  Plan<T> plan{.in = in,
-               .options = options,
-               .rule = rule_of(options, in.log_decay.present() || in.log_input.present(), in.q.shape[3]),
-               .H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]}),
-               .K = in.q.shape[3],
-               .V = in.v.shape[3],
-               .C = options.chunk,
-               .sequences = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets),
-               .first_chunk = {0},
-               .split = false};
+  const Rule rule = rule_of(options, in.log_decay.present() || in.log_input.present(), in.q.shape[3]);
+  const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
+  auto all = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets);
+  const Index chosen = !rule.causal ? kGlobalChunk : Index(all.size()) * H < kSplitHeads ? kSplitChunk : kChunk;
+  Plan<T> plan{make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel),
+               in,
+               options,
+               rule,
+               in.q.shape[3],
+               in.v.shape[3]};
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);
-  if (plan.C == 0) plan.C = !plan.rule.causal ? kGlobalChunk : plan.heads() < kSplitHeads ? kSplitChunk : kChunk;
-  Index longest = 1;
-  for (const Sequence& s : plan.sequences) longest = std::max(longest, s.length);
-  if (form == Form::parallel || plan.C > longest) plan.C = longest;
-  for (const Sequence& s : plan.sequences) plan.first_chunk.push_back(plan.first_chunk.back() + ceil_div(s.length, plan.C));
-  // At least four chunks a head, or the passes cost more than they give.
-  plan.split = plan.heads() < kSplitHeads && plan.all_chunks() >= 4 * plan.heads();
   return plan;
 }
 

@@ -1,29 +1,18 @@
 #pragma once
 // How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
-#include <vector>
-
-#include "isomer/laws/layout.h"
+#include "isomer/laws/chunks.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/laws/scalar_decay/scalar_decay_chunk.h"
 
 namespace isomer::scalar_decay_detail {
 
 template <class T>
-struct Plan {
+struct Plan : Chunks {
   ScalarDecayInputs<T> in;  // the last axis of q, k and v is dense
   ScalarDecayOptions options;
   Rule rule;
-  Index H, K, V, C;
-  std::vector<Sequence> sequences;
-  std::vector<Index> first_chunk;  // of each sequence, counting those of all sequences; one more at the end
-  bool split;                      // few heads: chunks run side by side, with a pass over the states between them
+  Index K, V;
 
-  [[nodiscard]] Index heads() const { return Index(sequences.size()) * H; }
-  [[nodiscard]] Index chunks(Index n) const { return first_chunk[n + 1] - first_chunk[n]; }
-  [[nodiscard]] Index all_chunks() const { return first_chunk.back() * H; }
-  /// A head's chunks have one edge more than there are chunks.
-  [[nodiscard]] Index all_edges() const { return all_chunks() + heads(); }
-  [[nodiscard]] Index edge_index(Index n, Index h, Index c) const { return (first_chunk[n] + n) * H + h * (chunks(n) + 1) + c; }
   [[nodiscard]] Edge<T> edge(T* edges, Index n, Index h, Index c) const {
     return edge_at(edges + edge_index(n, h, c) * edge_size(K, V), K, V);
   }
@@ -44,11 +33,6 @@ struct Plan {
   void enter_gradient(Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about, const Edge<T>& edge) const;
   void leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to) const;
 
-  struct Place {
-    Index n, h, c;
-  };
-  /// The i-th chunk of all; heads of one sequence stand together.
-  [[nodiscard]] Place place(Index i) const;
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
   /// q, k and v of chunk c of the head, none if there is no such chunk.
   [[nodiscard]] Ahead<T> ahead(Index n, Index h, Index c) const {
@@ -59,19 +43,6 @@ struct Plan {
     a.add(x.k.data, x.k.stride, K, x.C);
     a.add(x.v.data, x.v.stride, V, x.C);
     return a;
-  }
-  /// Rows of head h (of its group) from the first token of a chunk on.
-  template <class U>
-  [[nodiscard]] Rows<U> rows(const View<U, 4>& x, Index n, Index h, Index c) const {
-    if (!x.present()) return {nullptr, 0};
-    const Sequence& s = sequences[n];
-    return {x.at(s.batch, s.first + c * C, group_of(h, H, x.shape[2])), x.stride[1]};
-  }
-  template <class U>
-  [[nodiscard]] Rows<U> rows(const View<U, 3>& x, Index n, Index h, Index c) const {
-    if (!x.present()) return {nullptr, 0};
-    const Sequence& s = sequences[n];
-    return {x.at(s.batch, s.first + c * C, h), x.stride[1]};
   }
 };
 

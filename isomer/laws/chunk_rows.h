@@ -1,0 +1,33 @@
+#pragma once
+// A chunk as the kernels see it: rows of dense elements, and rows to ask for before they are needed.
+#include "isomer/base/index.h"
+
+namespace isomer::chunk {
+
+/// Rows of dense elements, `stride` apart.
+template <class T>
+struct Rows {
+  T* data;
+  Index stride;
+};
+
+/// Rows that vectors are stored to have kPad elements to spare.
+inline constexpr Index kPad = 16;
+
+/// Rows to ask for while a chunk is worked on, one of each for every token: what is read next and what this chunk writes.
+/// Rows of [B,T,H,D] are too far apart for the hardware to guess.
+template <class T>
+struct Ahead {
+  struct Block {
+    const T* data;
+    Index stride, width, rows;
+  };
+  Block blocks[10];
+  int count = 0;
+
+  void add(const T* data, Index stride, Index width, Index rows) {
+    if (data != nullptr) blocks[count++] = {data, stride, width, rows};
+  }
+};
+
+}  // namespace isomer::chunk

@@ -1,0 +1,64 @@
+#pragma once
+// Loops over rows that the chunk forms share. For the translation units of one Isa; include vec_<isa>.h first.
+#include "isomer/laws/chunk_rows.h"
+#include "isomer/simd/vec.h"
+
+namespace isomer::chunk {
+
+/// f(i, n) for every vector of n lanes from i on; n is the constant `lanes` but for the last.
+template <class V, class F>
+ISOMER_INLINE void each_vector(Index count, F f) {
+  Index i = 0;
+  for (; i + V::lanes <= count; i += V::lanes) f(i, V::lanes);
+  if (i < count) f(i, count - i);
+}
+
+template <class T, Isa I>
+ISOMER_INLINE T dot(const T* a, const T* b, Index n) {
+  using V = simd::Vec<T, I>;
+  // Two sums: one would wait for its own last addition.
+  V even = V::zero(), odd = V::zero();
+  Index i = 0;
+  for (; i + 2 * V::lanes <= n; i += 2 * V::lanes) {
+    even = fma(V::load(a + i), V::load(b + i), even);
+    odd = fma(V::load(a + i + V::lanes), V::load(b + i + V::lanes), odd);
+  }
+  each_vector<V>(n - i, [&](Index j, Index m) { even = fma(V::load(a + i + j, m), V::load(b + i + j, m), even); });
+  return sum(even + odd);
+}
+
+/// y = a·x (+ y)
+template <class T, Isa I, bool add = false>
+ISOMER_INLINE void scaled(T a, const T* x, T* y, Index n) {
+  using V = simd::Vec<T, I>;
+  const V f = V::set(a);
+  each_vector<V>(n, [&](Index i, Index m) {
+    const V ax = f * V::load(x + i, m);
+    (add ? ax + V::load(y + i, m) : ax).store(y + i, m);
+  });
+}
+
+/// A row, less `mean` unless that is null.
+template <class T, Isa I>
+ISOMER_INLINE void copy_row(const T* from, const T* mean, T* to, Index count) {
+  using V = simd::Vec<T, I>;
+  if (mean == nullptr)
+    each_vector<V>(count, [&](Index i, Index n) { V::load(from + i, n).store(to + i, n); });
+  else
+    each_vector<V>(count, [&](Index i, Index n) { (V::load(from + i, n) - V::load(mean + i, n)).store(to + i, n); });
+}
+
+/// Asks for row i of every block.
+template <class T, Isa I>
+ISOMER_INLINE void prefetch(const Ahead<T>& ahead, Index i) {
+  constexpr Index line = 64 / sizeof(T);
+  for (int n = 0; n < ahead.count; ++n) {
+    const auto& block = ahead.blocks[n];
+    if (i >= block.rows) continue;
+    const T* p = block.data + i * block.stride;
+    // Into L2: by the time it is needed, L1 has held other things.
+    for (Index c = 0; c < block.width; c += line) __builtin_prefetch(p + c, 0, 2);
+  }
+}
+
+}  // namespace isomer::chunk

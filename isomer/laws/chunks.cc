@@ -1,0 +1,25 @@
+#include "isomer/laws/chunks.h"
+
+#include <algorithm>
+
+namespace isomer {
+
+Chunks::Place Chunks::place(Index i) const {
+  const auto next = std::upper_bound(first_chunk.begin(), first_chunk.end(), i / H);
+  const Index n = Index(next - first_chunk.begin()) - 1;
+  const Index j = i - first_chunk[n] * H;
+  return {n, j / chunks(n), j % chunks(n)};
+}
+
+Index Chunks::group_width(int threads) const { return std::clamp<Index>(heads() / threads, 1, kNeighbours); }
+
+Chunks make_chunks(std::vector<Sequence> sequences, Index H, Index C, bool whole) {
+  Index longest = 1;
+  for (const Sequence& s : sequences) longest = std::max(longest, s.length);
+  Chunks cut{.H = H, .C = whole ? longest : std::min(C, longest), .sequences = std::move(sequences), .first_chunk = {0}};
+  for (const Sequence& s : cut.sequences) cut.first_chunk.push_back(cut.first_chunk.back() + ceil_div(s.length, cut.C));
+  cut.split = cut.heads() < kSplitHeads && cut.all_chunks() >= 4 * cut.heads();
+  return cut;
+}
+
+}  // namespace isomer

@@ -1,0 +1,79 @@
+#pragma once
+// How a call of a law is cut: sequences into chunks of C tokens, heads into groups of neighbours that one task walks together.
+//
+// A head's chunks have one edge more than there are chunks; a state belongs to each edge. Two schedules are in use:
+//   chunk after chunk   each_group(): a task takes some neighbouring heads and carries their states from chunk to chunk;
+//   side by side        `split`, few heads and many chunks: what each chunk adds to the state, a pass over the edges, the
+//   outputs.
+// Which one, and C, follow from shapes alone, so results do not depend on the number of threads.
+#include <vector>
+
+#include "isomer/base/context.h"
+#include "isomer/base/view.h"
+#include "isomer/laws/chunk_rows.h"
+#include "isomer/laws/layout.h"
+
+namespace isomer {
+
+struct Chunks {
+  Index H = 0, C = 1;
+  std::vector<Sequence> sequences;
+  std::vector<Index> first_chunk;  // of each sequence, counting those of all sequences; one more at the end
+  bool split = false;
+
+  [[nodiscard]] Index heads() const { return Index(sequences.size()) * H; }
+  [[nodiscard]] Index chunks(Index n) const { return first_chunk[n + 1] - first_chunk[n]; }
+  [[nodiscard]] Index all_chunks() const { return first_chunk.back() * H; }
+  [[nodiscard]] Index all_edges() const { return all_chunks() + heads(); }
+  [[nodiscard]] Index edge_index(Index n, Index h, Index c) const { return (first_chunk[n] + n) * H + h * (chunks(n) + 1) + c; }
+  /// Tokens of chunk c of sequence n.
+  [[nodiscard]] Index tokens_of(Index n, Index c) const {
+    const Index left = sequences[n].length - c * C;
+    return left < C ? left : C;
+  }
+
+  struct Place {
+    Index n, h, c;
+  };
+  /// The i-th chunk of all_chunks(); heads of one sequence stand together.
+  [[nodiscard]] Place place(Index i) const;
+
+  /// Rows of head h (of its group) from the first token of a chunk on: [B,T,G,D], and one element a row of [B,T,H].
+  template <class U>
+  [[nodiscard]] chunk::Rows<U> rows(const View<U, 4>& x, Index n, Index h, Index c) const {
+    if (!x.present()) return {nullptr, 0};
+    const Sequence& s = sequences[n];
+    return {x.at(s.batch, s.first + c * C, group_of(h, H, x.shape[2])), x.stride[1]};
+  }
+  template <class U>
+  [[nodiscard]] chunk::Rows<U> rows(const View<U, 3>& x, Index n, Index h, Index c) const {
+    if (!x.present()) return {nullptr, 0};
+    const Sequence& s = sequences[n];
+    return {x.at(s.batch, s.first + c * C, h), x.stride[1]};
+  }
+
+  /// task(n, h, count, workspace) for heads h … h + count − 1 of sequence n, every head once. Rows of neighbouring heads lie side
+  /// by side in [B,T,H,D]: walking them together, chunk by chunk, reads whole pages where one head would read a line of each.
+  template <class F>
+  void each_group(Context& context, F&& task) const {
+    const Index width = group_width(context.threads()), groups = ceil_div(H, width);
+    context.parallel(Index(sequences.size()) * groups, [&](Index i, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const Index h = i % groups * width;
+      task(i / groups, h, H - h < width ? H - h : width, workspace);
+    });
+  }
+  /// Heads of a group: kNeighbours, or fewer if threads would have nothing to do. What a head computes does not depend on it.
+  [[nodiscard]] Index group_width(int threads) const;
+};
+
+/// Neighbours: their states and rows of a chunk fill a part of L2 (512 KiB), four rows of 64 floats a quarter of a page.
+inline constexpr Index kNeighbours = 4;
+/// With fewer heads than this, and at least four chunks each, chunks run side by side. With fewer chunks the passes cost more
+/// than they give.
+inline constexpr Index kSplitHeads = 8;
+
+/// Chunks of C tokens, or of the longest sequence if that is shorter or if `whole`.
+[[nodiscard]] Chunks make_chunks(std::vector<Sequence> sequences, Index H, Index C, bool whole = false);
+
+}  // namespace isomer
