@@ -12,12 +12,14 @@ import unittest
 
 import numpy as np
 
+import cases
+import targets
 import workers
 from peers import laws, worker
 
 os.environ.setdefault("ISOMER_BENCH_NPM", str(pathlib.Path(__file__).parents[1] / "build" / "bench-npm"))
 PEERS = ("ort", "ggml", "torch_cpu")
-VARIANTS = [("attention", "causal"), ("attention", "window"), *(("scalar_decay", v) for v in ("linear", "fixed", "gated", "mlstm"))]
+VARIANTS = [("attention", "window"), *((law, variant) for law, variants in cases.VARIANTS.items() for variant in variants)]
 # ggml's Mamba-2 scan gets its step through a softplus in float, the others are at a few epsilon.
 LIMIT = 3e-5
 GRADIENT_LIMIT = 2e-4
@@ -25,8 +27,7 @@ GRADIENT_LIMIT = 2e-4
 
 def case(subject, variant, direction, **sizes):
     T = 1 if direction == "step" else 256
-    return {"subject": subject, "variant": variant, "direction": direction, "B": 2, "T": T, "H": 3, "K": 64, "V": 64,
-            "S": 75, "threads": 1, "window": 32} | sizes
+    return cases.case(subject, variant, direction, T, 64, 1) | {"B": 2, "H": 3, "S": 75, "window": 32} | sizes
 
 
 def load(peer):
@@ -44,11 +45,11 @@ def forms(peer, c, x):
 
 
 def difference(c, x, name, direction, size):
-    """Derivative of sum(o grad_o) along a direction, from the float64 law."""
+    """Derivative of the sum of outputs times their gradients along a direction, from the float64 law."""
     def objective(sign):
         moved = {n: a.astype(np.float64) for n, a in x.items()}
         moved[name] = moved[name] + sign * size * direction
-        return float((laws.reference(c, moved) * x["grad_o"]).sum())
+        return float(sum((out * x["grad_" + n]).sum() for n, out in laws.reference(c, moved).items()))
     return (objective(1) - objective(-1)) / (2 * size)
 
 
@@ -63,7 +64,9 @@ class Peers(unittest.TestCase):
                 want = laws.reference(c, x)
                 for form in forms(peer, c, x):
                     form.run()
-                    self.assertLess(laws.error(form.result()["o"], want), LIMIT, form.name)
+                    got = form.result()
+                    for name, array in want.items():
+                        self.assertLess(laws.error(got[name], array), LIMIT, form.name)
 
     def test_gradients(self):
         for subject, variant in VARIANTS:
@@ -76,9 +79,12 @@ class Peers(unittest.TestCase):
                     got = form.result()
                     if form.caveat:
                         continue
-                    self.assertLess(laws.error(got["o"], want), LIMIT)
-                    self.assertTrue({"grad_q", "grad_k", "grad_v"} <= set(got))
-                    for name in (n.removeprefix("grad_") for n in got if n.startswith("grad_")):
+                    for name, array in want.items():
+                        self.assertLess(laws.error(got[name], array), LIMIT)
+                    # A fixed decay is a constant of the model.
+                    inputs = {n for n in x if not n.startswith("grad_") and (variant, n) != ("fixed", "log_decay")}
+                    self.assertEqual({n for n in got if n.startswith("grad_")}, {"grad_" + n for n in inputs})
+                    for name in inputs:
                         self.check_gradient(c, x, name, got["grad_" + name])
 
     def check_gradient(self, c, x, name, gradient):
@@ -86,6 +92,22 @@ class Peers(unittest.TestCase):
         direction = gradient.astype(np.float64) / np.linalg.norm(gradient)
         want = difference(c, x, name, direction, 1e-4)
         self.assertLess(abs(float((gradient * direction).sum()) / want - 1), GRADIENT_LIMIT, name)
+
+    def test_every_peer_of_a_target_computes_it(self):
+        for (subject, variant), peers in targets.RATIO.items():
+            for peer, limits in peers.items():
+                for direction in (d for d, limit in zip(cases.DIRECTIONS, limits) if limit is not None):
+                    with self.subTest(peer=peer, variant=variant, direction=direction):
+                        c = case(subject, variant, direction, T=128)
+                        self.assertTrue(forms(peer, c, laws.inputs(c)))
+
+    def test_cases_can_be_chosen(self):
+        quick = cases.suite(1, quick=True)
+        self.assertEqual({c["subject"] for c in quick}, set(cases.VARIANTS))
+        self.assertEqual({c["T"] for c in quick}, {1, 2048})
+        some = cases.chosen(cases.suite(1, lengths=[512, 1024]), subject=["delta"], variant=["kda"], direction=None)
+        self.assertEqual({(c["variant"], c["T"], c["K"]) for c in some}, {("kda", T, K) for T in (512, 1024) for K in (64, 128)})
+        self.assertEqual({c["V"] for c in cases.suite(1) if c["variant"] == "s6"}, {cases.STATE})
 
     def test_worker_answers_with_a_reason(self):
         server = worker.Server("ort", load("ort").prepare, lambda: "")

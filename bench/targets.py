@@ -2,7 +2,22 @@
 
 # Share of the sgemm peak of causal attention, forward, by head size and length.
 PEAK = {(64, 2048): 0.70, (64, 8192): 0.75, (128, 2048): 0.75, (128, 8192): 0.82}
-BACKWARD = {"attention": 2.7, "scalar_decay": 3.0}
+# Least ratio to a peer by law and variant: of the forward, and of forward + backward. A variant that is missing has no target.
+LINEAR = {"ort": (2.0, None), "ggml": (2.0, None), "torch_cpu": (2.0, 2.0)}
+RATIO = {
+    ("scalar_decay", "linear"): LINEAR,
+    ("scalar_decay", "fixed"): LINEAR,
+    ("scalar_decay", "gated"): LINEAR,
+    ("scalar_decay", "mlstm"): {"torch_cpu": (3.0, 4.0)},
+    ("channel_decay", "gla"): {"ort": (1.8, None), "ggml": (1.8, None), "torch_cpu": (2.0, 2.0)},
+    ("delta", "gated"): {"ort": (2.0, None), "ggml": (2.0, None), "torch_cpu": (4.0, 5.0)},
+    ("delta", "kda"): {"ggml": (1.8, None)},
+    ("delta", "rwkv7"): {"ggml": (1.5, None)},
+    ("scan", "s6"): {"ggml": (2.0, None), "torch_cpu": (10.0, 20.0)},
+}
+STEP = {"ggml": 1.0}
+BACKWARD = {"attention": 2.7}  # at most this many times the forward; the others:
+BACKWARD_ELSE = 3.0
 SCALING = 1.7
 
 
@@ -14,18 +29,21 @@ def peak(case):
 
 def ratio(case, peer):
     """The least ratio to a peer, or None where none is set."""
-    direction = case["direction"]
-    if direction == "step":
-        return 1.0 if peer == "ggml" else None
+    if case["direction"] == "step":
+        return STEP.get(peer)
     if case["subject"] == "attention":
-        if case["variant"] == "window":
-            return 2.2 if peer == "torch_cpu" and case["T"] == 8192 else None
-        if peer == "torch_cpu":
-            return 1.1 if case["T"] >= 2048 else 1.5
-        return {"ort": 1.3, "ggml": 2.0}.get(peer)
-    if case["variant"] == "mlstm":
-        return (3.0 if direction == "forward" else 4.0) if peer == "torch_cpu" else None
-    return 2.0
+        return attention(case, peer)
+    forward, both = RATIO.get((case["subject"], case["variant"]), {}).get(peer, (None, None))
+    return forward if case["direction"] == "forward" else both
+
+
+def attention(case, peer):
+    """These depend on the length."""
+    if case["variant"] == "window":
+        return 2.2 if peer == "torch_cpu" and case["T"] == 8192 else None
+    if peer == "torch_cpu":
+        return 1.1 if case["T"] >= 2048 else 1.5
+    return {"ort": 1.3, "ggml": 2.0}.get(peer)
 
 
 def between_rows(results):
@@ -39,9 +57,9 @@ def between_rows(results):
         where = f"{case['subject']} {case['variant']} T={case['T']} {case['H']}x{case['K']}, threads {case['threads']}"
         forward = find(case, direction="forward")
         if case["direction"] == "forward+backward" and forward:
-            value, limit = seconds / forward - 1, BACKWARD[case["subject"]]
+            value, limit = seconds / forward - 1, BACKWARD.get(case["subject"], BACKWARD_ELSE)
             yield f"backward / forward: {where}", value, f"<= {limit}", value <= limit
         two = find(case, threads=2)
         if case["H"] == 1 and case["threads"] == 1 and two:
             value = seconds / two
-            yield f"two threads against one: {where}", value, f">= {SCALING}", value >= SCALING
+            yield f"two threads against one, {case['direction']}: {where}", value, f">= {SCALING}", value >= SCALING

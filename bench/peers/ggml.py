@@ -40,18 +40,28 @@ def prepare(case, x):
     if case["direction"] == "forward+backward":
         raise Skip("these operations have no gradient on the CPU")
     api().set_threads(case["threads"])
+    return [operation(case, x) for operation in operations(case)]
+
+
+def operations(case):
     if case["subject"] == "attention":
-        return [flash_attention(case, x)]
+        return [flash_attention]
+    if case["subject"] == "scan":
+        if case["variant"] != "s6":
+            raise Skip("ssm_scan does not give the state of every token")
+        return [ssm_scan_per_channel]
+    if case["subject"] == "channel_decay":
+        return [rwkv_wkv6 if case["variant"] == "rwkv6" else gated_linear_attention]
+    if case["subject"] == "delta":
+        return [rwkv_wkv7 if case["variant"] == "rwkv7" else gated_delta_net]
     if case["variant"] == "mlstm":
         raise Skip("no operation with an input gate and a normaliser")
-    forms = [ssm_scan(case, x)]
-    if case["K"] == case["V"]:
-        forms.append(gated_linear_attention(case, x))
-    return forms
+    return [ssm_scan, gated_linear_attention] if case["K"] == case["V"] else [ssm_scan]
 
 
 def form(name, case, arrays, build):
-    shape = tuple(case[n] for n in "BTHV")
+    B, T, H, K, V = (case[n] for n in "BTHKV")
+    shape = (B, T, H * K) if case["subject"] == "scan" else (B, T, H, V)
     graph = Graph(api(), arrays, build)
     return Form(name, graph.compute, lambda: {"o": graph.read(int(np.prod(shape))).reshape(shape)})
 
@@ -90,17 +100,81 @@ def ssm_scan(case, x):
     return form("ssm_scan", case, arrays, build)
 
 
+def ssm_scan_per_channel(case, x):
+    """Mamba-1: every channel is a head of size 1 with a row of `a`; the step before its softplus."""
+    channels, N = x["a"].shape
+    state = x.get("initial_state", np.zeros(laws.state_shape(case), np.float32))
+    arrays = {
+        "s": state.reshape(-1, channels, 1, N),
+        "x": x["x"][..., None],
+        "dt": np.log(np.expm1(x["step"].astype(np.float64))).astype(np.float32),
+        "A": x["a"],
+        "B": x["b"][:, :, None],
+        "C": x["c"][:, :, None],
+        "ids": np.arange(case["B"], dtype=np.int32),
+    }
+
+    def build(graph, s, x, dt, A, B, C, ids):
+        return api().ssm_scan(graph.context, s, x, dt, A, B, C, ids, 1)
+
+    return form("ssm_scan", case, arrays, build)
+
+
+def rows(*arrays):
+    """[B, T, H, D] as the operations want it that let the sequences of a batch follow each other."""
+    return [np.ascontiguousarray(array).reshape(-1, *array.shape[2:]) for array in arrays]
+
+
+def state_of(case, x, transposed=False):
+    state = x.get("initial_state", np.zeros(laws.state_shape(case), np.float32))
+    return np.ascontiguousarray(np.swapaxes(state, 2, 3) if transposed else state).reshape(case["B"], -1)
+
+
 def gated_linear_attention(case, x):
-    """Its gate is a factor per key channel; a scalar decay repeats it. Sequences of a batch follow each other."""
-    B, T, H, K = (case[n] for n in "BTHK")
-    arrays = {name: x[name].reshape(B * T, H, K) for name in "kvq"}
-    arrays["g"] = np.ascontiguousarray(np.broadcast_to(np.exp(laws.log_decay(x))[..., None], (B, T, H, K))).reshape(B * T, H, K)
-    arrays["state"] = x.get("initial_state", np.zeros((B, H, K, K), np.float32)).reshape(B, H * K * K)
+    """Its gate is a factor per key channel; a scalar decay repeats it."""
+    decay = x["log_decay"] if case["subject"] == "channel_decay" else laws.log_decay(x)[..., None]
+    gate = np.exp(np.broadcast_to(decay, x["k"].shape))
+    arrays = dict(zip(("k", "v", "q", "g"), rows(x["k"], x["v"], x["q"], gate))) | {"state": state_of(case, x)}
 
     def build(graph, k, v, q, g, state):
-        return api().gated_linear_attn(graph.context, k, v, q, g, state, K**-0.5)
+        return api().gated_linear_attn(graph.context, k, v, q, g, state, case["K"] ** -0.5)
 
     return form("gated_linear_attn", case, arrays, build)
+
+
+def rwkv_wkv6(case, x):
+    scaled = x["q"] * np.float32(case["K"] ** -0.5)
+    names, values = ("k", "v", "r", "td"), (x["k"], x["v"], scaled, np.exp(x["log_decay"]))
+    arrays = dict(zip(names, rows(*values))) | {"tf": x["bonus"], "state": state_of(case, x)}
+
+    def build(graph, k, v, r, td, tf, state):
+        return api().rwkv_wkv6(graph.context, k, v, r, tf, td, state)
+
+    return form("rwkv_wkv6", case, arrays, build)
+
+
+def rwkv_wkv7(case, x):
+    scaled = x["q"] * np.float32(case["K"] ** -0.5)
+    names, values = ("r", "w", "k", "v", "a", "b"), (scaled, np.exp(x["log_decay"]), x["k"], x["v"], x["a"], x["b"])
+    arrays = dict(zip(names, rows(*values))) | {"state": state_of(case, x, transposed=True)}
+
+    def build(graph, r, w, k, v, a, b, state):
+        return api().rwkv_wkv7(graph.context, r, w, k, v, a, b, state)
+
+    return form("rwkv_wkv7", case, arrays, build)
+
+
+def gated_delta_net(case, x):
+    """The gate is a logarithm per head or per key channel, chosen by its shape; q is scaled inside by V^-1/2."""
+    B, T, H, V = (case[n] for n in "BTHV")
+    gate = x["log_decay"] if case["variant"] == "kda" else laws.log_decay(x)[..., None]
+    state = state_of(case, x, transposed=True).reshape(B, H, V, V)
+    arrays = {"q": x["q"], "k": x["k"], "v": x["v"], "g": gate, "beta": x["beta"][..., None], "state": state}
+
+    def build(graph, q, k, v, g, beta, state):
+        return api().gated_delta_net(graph.context, q, k, v, g, beta, state, 1)
+
+    return form("gated_delta_net", case, arrays, build)
 
 
 if __name__ == "__main__":

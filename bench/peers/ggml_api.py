@@ -34,9 +34,12 @@ SIGNATURES = {
     "ggml_new_graph": (c_void_p, [c_void_p]),
     "ggml_build_forward_expand": (None, [c_void_p] * 2),
     "ggml_flash_attn_ext": (c_void_p, [c_void_p] * 5 + [c_float] * 3),
-    # The last argument, the number of states to keep, is ignored by releases that do not have it.
+    # The last argument of these two, the number of states to keep, is ignored by releases that do not have it.
     "ggml_ssm_scan": (c_void_p, [c_void_p] * 8 + [c_int64]),
+    "ggml_gated_delta_net": (c_void_p, [c_void_p] * 7 + [c_int64]),
     "ggml_gated_linear_attn": (c_void_p, [c_void_p] * 6 + [c_float]),
+    "ggml_rwkv_wkv6": (c_void_p, [c_void_p] * 7),
+    "ggml_rwkv_wkv7": (c_void_p, [c_void_p] * 8),
     "ggml_backend_load_all_from_path": (None, [c_char_p]),
     "ggml_backend_dev_by_type": (c_void_p, [c_int]),
     "ggml_backend_dev_init": (c_void_p, [c_void_p, c_char_p]),

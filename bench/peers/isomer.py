@@ -39,10 +39,9 @@ def read_safetensors(path):
 def options(case):
     """How the case is said to `isomer apply`."""
     arguments = ["--threads", str(case["threads"]), "--form", "step" if case["direction"] == "step" else "auto"]
-    if case["variant"] == "window":
-        arguments += ["--set", f"window={case['window']}"]
-    if case["variant"] == "mlstm":
-        arguments += ["--set", "normaliser=max"]
+    settings = {"window": f"window={case['window']}", "mlstm": "normaliser=max", "rwkv6": "read=before"}
+    if case["variant"] in settings:
+        arguments += ["--set", settings[case["variant"]]]
     return arguments
 
 

@@ -10,14 +10,31 @@ from peers.worker import Form, Skip, main
 TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int32): TensorProto.INT32}
 
 
+# The update rule of LinearAttention. Its decay is per head or per key channel, whichever the input's shape says.
+RULES = {
+    ("scalar_decay", "linear"): "linear",
+    ("scalar_decay", "fixed"): "gated",
+    ("scalar_decay", "gated"): "gated",
+    ("channel_decay", "gla"): "gated",
+    ("delta", "plain"): "delta",
+    ("delta", "gated"): "gated_delta",
+    ("delta", "kda"): "gated_delta",
+}
+REASONS = {
+    "mlstm": "LinearAttention has no input gate and no normaliser",
+    "rwkv6": "LinearAttention reads after the update",
+    "rwkv7": "LinearAttention has no rule of two vectors",
+}
+
+
 def prepare(case, x):
     if case["direction"] == "forward+backward":
         raise Skip("the CPU package has no gradient")
     if case["subject"] == "attention":
         return attention(case, x)
-    rule = {"linear": "linear", "fixed": "gated", "gated": "gated"}.get(case["variant"])
+    rule = RULES.get((case["subject"], case["variant"]))
     if rule is None:
-        raise Skip("LinearAttention has no input gate and no normaliser")
+        raise Skip(REASONS.get(case["variant"], "no fused operator for a scan"))
     return [linear_attention(case, x, rule)]
 
 
@@ -43,8 +60,11 @@ def linear_attention(case, x, rule):
     B, H, K, V = (case[n] for n in "BHKV")
     tensors = {name: pack(x[name]) for name in "qkv"}
     tensors["past"] = x.get("initial_state")
-    if rule == "gated":
-        tensors["decay"] = laws.log_decay(x)
+    if "gated" in rule:
+        tensors["decay"] = pack(x["log_decay"]) if x["log_decay"].ndim == 4 else laws.log_decay(x)
+    if "delta" in rule:
+        tensors.setdefault("decay", None)
+        tensors["beta"] = x["beta"]
     attributes = {"q_num_heads": H, "kv_num_heads": H, "update_rule": rule}
     return node("LinearAttention", case, tensors, attributes, [(B, H, K, V)])
 

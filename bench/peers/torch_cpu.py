@@ -1,4 +1,4 @@
-"""PyTorch on the CPU: SDPA, plain-torch chunk forms (torch_forms.py) and the native chunkwise form of mlstm_kernels."""
+"""PyTorch on the CPU: SDPA, plain-torch chunk forms (torch_forms.py) and packages that run on it (torch_packages.py)."""
 
 import functools
 
@@ -6,24 +6,38 @@ import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from peers import laws, torch_forms
+from peers import laws, torch_forms, torch_packages
 from peers.worker import Form, Skip, main
 
 
 CAVEATS = {"native_custbw": "mlstm_kernels' own backward leaves out the gradient through the denominator"}
+# Laws whose functions take tensors as they are; the others want torch's own layout, [B, H, T, D].
+PACKAGES = {"delta": torch_packages.delta, "scan": torch_packages.scan}
 
 
 def prepare(case, x):
     torch.set_num_threads(case["threads"])
-    # torch's own layout, [B, H, T, D], so that no time goes into transposes.
-    tensors = {name: torch.from_numpy(x[name].swapaxes(1, 2).copy()) for name in x if name in ("q", "k", "v", "grad_o")}
-    for name in ("log_decay", "log_input"):
-        if name in x:
-            tensors[name] = torch.from_numpy(laws.log_decay({"q": x["q"], "log_decay": x[name]}).swapaxes(1, 2).copy())
-    if case["direction"] == "step":
-        return steps(case, x, tensors)
-    functions = attention(case, tensors) if case["subject"] == "attention" else scalar_decay(case, tensors)
-    return [form(case, name, function, inputs, tensors.get("grad_o")) for name, (function, inputs) in functions.items()]
+    if case["subject"] in PACKAGES:
+        tensors = {name: torch.from_numpy(array) for name, array in x.items()}
+        functions = PACKAGES[case["subject"]](case, tensors)
+    else:
+        tensors = heads_first(x)
+        if case["direction"] == "step":
+            return steps(case, x, tensors)
+        functions = FORMS[case["subject"]](case, tensors)
+    grads = [tensors["grad_" + name] for name in laws.outputs(case) if "grad_" + name in tensors]
+    return [form(case, name, function, inputs, *grads) for name, (function, inputs) in functions.items()]
+
+
+def heads_first(x):
+    """[B, H, T, D], so that no time goes into transposes. What has no time, such as bonus, stays as it is."""
+    if x.get("log_decay", x["q"]).ndim == 1:
+        x = x | {"log_decay": laws.log_decay(x)}
+    return {name: torch.from_numpy(array.swapaxes(1, 2).copy() if time_first(name) else array) for name, array in x.items()}
+
+
+def time_first(name):
+    return name.removeprefix("grad_") not in ("bonus", "initial_state", "initial_norm", "initial_max")
 
 
 def attention(case, t):
@@ -41,7 +55,7 @@ def attention(case, t):
 
 def scalar_decay(case, t):
     if case["variant"] == "mlstm":
-        return mlstm(case, t)
+        return torch_packages.mlstm(case, t)
     inputs = {name: t[name] for name in "qkv"}
     decay = t.get("log_decay")
     if case["variant"] == "gated":
@@ -59,54 +73,43 @@ def scalar_decay(case, t):
     }
 
 
-def mlstm(case, t):
-    """mlstm_kernels takes the gate before its log-sigmoid, so the given log decay is inverted first."""
-    kernels = mlstm_kernels()
-    inputs = {name: t[name] for name in "qkv"} | {"log_input": t["log_input"], "log_decay": logit(t["log_decay"])}
-    forms = [kernels.mlstm_chunkwise__native_autograd]
-    if "grad_o" in t:
-        forms.append(kernels.mlstm_chunkwise__native_custbw)
+def channel_decay(case, t):
+    inputs = {name: t[name] for name in ("q", "k", "v", "log_decay", "bonus") if name in t}
+
+    def bound(function, chunk):
+        return lambda q, k, v, log_decay, bonus=None: function(q, k, v, log_decay, bonus, chunk)
+
     return {
-        f"{function.__name__.rpartition('__')[2]} {chunk}": (functools.partial(function, chunk_size=chunk), inputs)
-        for function in forms
-        for chunk in (64, 128)
+        f"{function.__name__} {chunk}": (bound(function, chunk), inputs)
+        for function in torch_forms.CHANNEL_FORMS
+        for chunk in torch_forms.CHANNEL_CHUNKS
         if case["T"] % chunk == 0
     }
 
 
-def mlstm_kernels():
-    try:
-        from mlstm_kernels.torch.chunkwise import native
-    except Exception as problem:
-        raise Skip(f"mlstm_kernels: {problem}") from problem
-    return native
-
-
-def logit(log_decay):
-    return log_decay - torch.log(-torch.expm1(log_decay))
-
-
-def form(case, name, function, inputs, grad_o):
+def form(case, name, function, inputs, grad=None):
     """The function as a timed form: alone, or with the gradients of all its inputs."""
-    last = {}
-    if grad_o is None:
+    last, out_name = {}, laws.outputs(case)[0]
+    if grad is None:
         values = list(inputs.values())
 
         def run():
             with torch.inference_mode():
-                last["o"] = function(*values)
+                last["out"] = function(*values)
     else:
         leaves = [value.requires_grad_() for value in inputs.values()]
 
         def run():
-            last["o"] = out = function(*leaves)
-            last["grads"] = torch.autograd.grad(out, leaves, grad_o)
+            last["out"] = out = function(*leaves)
+            last["grads"] = torch.autograd.grad(out, leaves, grad)
 
     def result():
-        arrays = {"o": last["o"]} | {f"grad_{n}": g for n, g in zip(inputs, last.get("grads", ()))}
-        if case["variant"] == "mlstm" and grad_o is not None:
+        arrays = {out_name: last["out"]} | {f"grad_{n}": g for n, g in zip(inputs, last.get("grads", ()))}
+        if case["variant"] == "mlstm" and grad is not None:
             arrays["grad_log_decay"] = arrays["grad_log_decay"] / torch.sigmoid(-inputs["log_decay"])
-        return {n: np.ascontiguousarray(a.detach().numpy().swapaxes(1, 2)) for n, a in arrays.items()}
+        swapped = [n for n in arrays if case["subject"] not in PACKAGES and time_first(n)]
+        arrays = {n: a.detach().numpy() for n, a in arrays.items()}
+        return {n: np.ascontiguousarray(a.swapaxes(1, 2) if n in swapped else a) for n, a in arrays.items()}
 
     return Form(name, run, result, CAVEATS.get(name.split()[0], ""))
 
@@ -116,37 +119,29 @@ def steps(case, x, t):
     if case["subject"] == "attention":
         if case["variant"] != "causal":
             raise Skip("one token in a window is plain SDPA on the window")
-        return [form(case, "sdpa", sdpa, {name: t[name] for name in "qkv"}, None)]
-    state = torch.from_numpy(x["initial_state"])
+        return [form(case, "sdpa", sdpa, {name: t[name] for name in "qkv"})]
     if case["variant"] == "mlstm":
-        return [mlstm_step(case, x, t, state)]
+        return [form(case, "native_step", torch_packages.mlstm_step(x, t), {})]
     k, v, q = t["k"].transpose(-1, -2), t["v"], t["q"] * case["K"] ** -0.5
-    decay, new = t.get("log_decay"), torch.empty_like(state)
+    state = t["initial_state"]
+    new, decay, bonus = torch.empty_like(state), t.get("log_decay"), t.get("bonus")
+    if decay is not None:
+        decay = decay.transpose(-1, -2) if decay.ndim == 4 else decay[..., None]
 
     def step():
         if decay is None:
             torch.addcmul(state, k, v, out=new)
         else:
-            torch.mul(state, decay.exp()[..., None], out=new)
+            torch.mul(state, decay.exp(), out=new)
             new.addcmul_(k, v)
-        return q @ new
+        if bonus is None:
+            return q @ new
+        return q @ state + (q * bonus[:, None]) @ k * v
 
-    return [form(case, "addcmul", step, {}, None)]
+    return [form(case, "addcmul", step, {})]
 
 
-def mlstm_step(case, x, t, state):
-    mlstm_kernels()
-    from mlstm_kernels.torch.recurrent.native_step import mlstm_recurrent_step__native_fw
-
-    norm, top = torch.from_numpy(x["initial_norm"]), torch.from_numpy(x["initial_max"])[..., None]
-    q, k, v = (t[name].squeeze(2) for name in "qkv")
-    gate = logit(t["log_decay"])
-
-    def step():
-        return mlstm_recurrent_step__native_fw(state, norm, top, q, k, v, t["log_input"], gate)[0].unsqueeze(2)
-
-    return form(case, "native_step", step, {}, None)
-
+FORMS = {"attention": attention, "scalar_decay": scalar_decay, "channel_decay": channel_decay}
 
 if __name__ == "__main__":
-    main("torch_cpu", prepare, lambda: f"torch {torch.__version__}")
+    main("torch_cpu", prepare, torch_packages.versions)
