@@ -38,7 +38,7 @@ def delta(case, t):
         raise Skip("no chunk form of this rule in transformers")
     if case["variant"] == "kda":
         if case["direction"] == "forward+backward":
-            raise Skip("the gradient of the KDA form in transformers takes ten seconds at T=2048 and grows with its square")
+            raise Skip("the time of this form's gradient grows with the square of the length")
         module = load("transformers.models.kimi_linear.modeling_kimi_linear")
         chunk, recurrent = module.chunk_kimi_delta_attention, module.recurrent_kimi_delta_attention
     else:
@@ -75,7 +75,7 @@ def scan(case, t):
     block = types.SimpleNamespace(config=types.SimpleNamespace(d_inner=channels, d_state=size))
     skip = torch.zeros(channels)
     methods = load("mambapy.mamba").MambaBlock
-    # The gradient of the loop makes a tensor of the whole length for every token: minutes where the tree takes a second.
+    # The gradient of the loop makes a tensor of the whole length for every token, so it is left out.
     ways = [methods.selective_scan] + ([methods.selective_scan_seq] if case["direction"] == "forward" else [])
     return {way.__name__: (functools.partial(lambda way, *given: way(block, *given, skip), way), inputs) for way in ways}
 
