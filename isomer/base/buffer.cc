@@ -1,5 +1,7 @@
 #include "isomer/base/buffer.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -17,14 +19,20 @@ bool poisoning() {
 }  // namespace
 
 std::byte* allocate(std::size_t bytes) {
+  // Rows of [B,T,H,D] are pages apart: a large tensor in pages of 4 KiB misses the TLB at every row.
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const std::size_t alignment = bytes < 2 * kHugePage ? kAlignment : kHugePage;
   // Never null, so that an empty tensor is still present.
-  const std::size_t size = bytes == 0 ? kAlignment : bytes;
-  auto* p = static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment}));
+  const std::size_t size = bytes == 0 ? kAlignment : (bytes + alignment - 1) / alignment * alignment;
+  if (size < bytes) throw std::bad_alloc();
+  void* p = std::aligned_alloc(alignment, size);
+  if (p == nullptr) throw std::bad_alloc();
+  if (alignment == kHugePage) madvise(p, size, MADV_HUGEPAGE);
   poison(p, size);
-  return p;
+  return static_cast<std::byte*>(p);
 }
 
-void release(std::byte* p) noexcept { ::operator delete (p, std::align_val_t{kAlignment}); }
+void release(std::byte* p) noexcept { std::free(p); }
 
 void poison(void* p, std::size_t bytes) noexcept {
   if (poisoning()) std::memset(p, 0xFF, bytes);
