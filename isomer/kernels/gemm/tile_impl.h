@@ -61,7 +61,7 @@ namespace internal {
 
 // `width` counts the valid columns of the tile; only the last vector of a tile may be cut.
 template <class T, Isa I, int rows, int vectors, bool cut>
-inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
+ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
   using V = simd::Vec<T, I>;
   const Index tail = width - (vectors - 1) * V::lanes;
   const auto load = [&](const T* q, int v) { return cut && v == vectors - 1 ? V::load(q, tail) : V::load(q); };
@@ -101,6 +101,11 @@ inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc,
     }
 }
 
+template <class T, Isa I, int rows, int vectors, bool cut>
+inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
+  micro_body<T, I, rows, vectors, cut>(p, a, b, ldb, c, ldc, store, width);
+}
+
 template <class T, Isa I, int rows>
 inline void micro_columns(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
   constexpr Index lanes = simd::Vec<T, I>::lanes;
@@ -116,9 +121,16 @@ inline void micro_columns(Range p, Strided<T> a, const T* b, Index ldb, T* c, In
 
 }  // namespace internal
 
-/// C [M, N] = or += A [M, depth] · B [depth, N].
-template <class T, Isa I, class Shape>
-void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Store store) noexcept {
+/// Nothing to do between tiles.
+struct Nothing {
+  ISOMER_INLINE void operator()() const {}
+};
+
+/// C [M, N] = or += A [M, depth] · B [depth, N]. `between` is called after every tile: a place to ask for memory that is needed
+/// later, a few lines at a time.
+template <class T, Isa I, class Shape, class Between = Nothing>
+void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Store store,
+              Between&& between = {}) noexcept {
   constexpr Index width = kTileColumns<T, I>;
   for (Index j = 0; j < N; j += width) {
     const Index columns = N - j < width ? N - j : width;
@@ -130,6 +142,12 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T
       const Strided<T> ai{a.data + i * a.row, a.row, a.column};
       const T* bj = b.data + j / width * b.panel;
       T* cij = c + i * ldc + j;
+      // Most tiles are whole: no call, no choice.
+      if (rows == kTileRows && columns == width) {
+        internal::micro_body<T, I, kTileRows, 2, false>(p, ai, bj, b.row, cij, ldc, store, width);
+        between();
+        continue;
+      }
       switch (rows) {
         case 6: internal::micro_columns<T, I, 6>(p, ai, bj, b.row, cij, ldc, store, columns); break;
         case 5: internal::micro_columns<T, I, 5>(p, ai, bj, b.row, cij, ldc, store, columns); break;
@@ -138,15 +156,16 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T
         case 2: internal::micro_columns<T, I, 2>(p, ai, bj, b.row, cij, ldc, store, columns); break;
         default: internal::micro_columns<T, I, 1>(p, ai, bj, b.row, cij, ldc, store, columns); break;
       }
+      between();
     }
   }
 }
 
 /// The same with a row-major B.
-template <class T, Isa I, class Shape>
-void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T* b, Index ldb, T* c, Index ldc,
-              Store store) noexcept {
-  multiply<T, I>(shape, M, N, depth, a, Panels<T>{b, ldb, kTileColumns<T, I>}, c, ldc, store);
+template <class T, Isa I, class Shape, class Between = Nothing>
+void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store,
+              Between&& between = {}) noexcept {
+  multiply<T, I>(shape, M, N, depth, a, Panels<T>{b, ldb, kTileColumns<T, I>}, c, ldc, store, between);
 }
 
 /// dst [columns, rows] = transpose of src [rows, columns].
