@@ -48,17 +48,28 @@ ISOMER_INLINE void copy_row(const T* from, const T* mean, T* to, Index count) {
     each_vector<V>(count, [&](Index i, Index n) { (V::load(from + i, n) - V::load(mean + i, n)).store(to + i, n); });
 }
 
-/// Asks for row i of every block.
+/// Asks for the rows of `ahead`, a few lines at each call: spread over the products of a chunk they cost nothing, in one burst
+/// they would wait for each other.
 template <class T, Isa I>
-ISOMER_INLINE void prefetch(const Ahead<T>& ahead, Index i) {
-  constexpr Index line = 64 / sizeof(T);
-  for (int n = 0; n < ahead.count; ++n) {
-    const auto& block = ahead.blocks[n];
-    if (i >= block.rows) continue;
-    const T* p = block.data + i * block.stride;
-    // Into L2: by the time it is needed, L1 has held other things.
-    for (Index c = 0; c < block.width; c += line) __builtin_prefetch(p + c, 0, 2);
+struct Prefetch {
+  static constexpr Index line = 64 / sizeof(T);
+  const Ahead<T>& ahead;
+  int block = 0;
+  Index row = 0;
+
+  ISOMER_INLINE void operator()() {
+    // The fewest that the tiles of a chunk's products ask for all of it: 3 rows of 64 floats.
+    for (Index lines = 0; lines < 16 && block < ahead.count;) {
+      const auto& b = ahead.blocks[block];
+      const T* p = b.data + row * b.stride;
+      // Into L2: by the time it is needed, L1 has held other things.
+      for (Index c = 0; c < b.width; c += line) __builtin_prefetch(p + c, 0, 2);
+      lines += (b.width + line - 1) / line;
+      if (++row < b.rows) continue;
+      row = 0;
+      ++block;
+    }
   }
-}
+};
 
 }  // namespace isomer::chunk

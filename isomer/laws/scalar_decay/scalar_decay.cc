@@ -106,7 +106,7 @@ void scalar_decay(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   if (out.tape) out.tape->chunk = 0;
   if (form == Form::reference) return reference(in, options, out);
   const Workspace::Scope scope(context.workspace());
-  const Plan<T> plan = make_plan(in, options, form, context.workspace());
+  const Plan<T> plan = make_plan(in, options, form, out.tape != nullptr, context.workspace());
   ScalarDecayOutputs<T> dense = out;
   dense.o = dense_output(out.o, context.workspace());
   if (form == Form::step || (form == Form::automatic && shape.T == 1 && plan.rule.causal && !out.tape))
@@ -136,7 +136,7 @@ void scalar_decay_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& 
   ScalarDecayOptions chunked = options;
   if (given.tape && given.tape->chunk > 0) chunked.chunk = given.tape->chunk;
   // A run of steps has the gradients of the same run in chunks.
-  const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, context.workspace());
+  const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, true, context.workspace());
   ScalarDecayCotangents<T> dense = given;
   dense.o = dense_rows(given.o, context.workspace());
   const bool fits =

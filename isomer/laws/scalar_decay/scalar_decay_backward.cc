@@ -69,42 +69,48 @@ struct Backward {
             .grad_v = plan.rows(grad.v, n, h, c),
             .ahead = {}};
   }
-  // The chunk before is next; what this one writes is asked for, too.
+  // What this chunk writes, then what the chunk before it reads.
   [[nodiscard]] BackwardRows<T> rows_ahead(Index n, Index h, Index c) const {
     BackwardRows<T> io = rows_of(n, h, c);
-    const Index K = plan.K, V = plan.V, C = plan.tokens(n, h, c).C;
+    const Index K = plan.K, V = plan.V, C = plan.tokens_of(n, c);
     Ahead<T>& a = io.ahead;
-    a = plan.ahead(n, h, c - 1);
-    if (c > 0) {
-      const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
-      a.add(next.data, next.stride, V, plan.C);
-      a.add(plan.edge(edges, n, h, c - 1).state, V, V, K);
-    }
     a.add(io.grad_q.data, io.grad_q.stride, K, C);
     a.add(io.grad_k.data, io.grad_k.stride, K, C);
     a.add(io.grad_v.data, io.grad_v.stride, V, C);
+    if (c == 0) return io;
+    plan.add_ahead(a, n, h, c - 1);
+    const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
+    a.add(next.data, next.stride, V, plan.C);
+    a.add(plan.edge(edges, n, h, c - 1).state, V, V, K);
     return io;
   }
 
-  // One head, chunk after chunk from the last.
+  // Heads h … h + count − 1, chunk after chunk from the last.
   template <Isa I>
-  void head(Index n, Index h, Workspace& workspace) const {
-    using Kernel = Kernels<T, I>;
-    const Workspace::Scope scope(workspace);
+  void heads(Index n, Index h, Index count, Workspace& workspace) const {
     const Scratch<T> s = plan.take_scratch(workspace);
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    const Edge<T> back = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
-    const Edge<T> about = plan.edge(edges, n, h, plan.rule.causal ? 0 : plan.chunks(n));
-    plan.enter_gradient(n, h, given.final_states, about, back);
-    for (Index c = plan.chunks(n); c-- > 0;) {
-      const Piece p = piece(n, h, c);
-      Kernel::load(p.x, plan.rule, p.before, s);
-      Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_ahead(n, h, c));
-      if (plan.rule.causal) finish<I>(p, s, b, back);
-      Kernel::backward_write(p.x, plan.rule, p.before, s, b, back, about, Write::add);
+    const Index chunks = plan.chunks(n), whole = plan.rule.causal ? 0 : chunks;
+    Edge<T> back[kNeighbours];
+    for (Index i = 0; i < count; ++i) {
+      back[i] = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
+      plan.enter_gradient(n, h + i, given.final_states, plan.edge(edges, n, h + i, whole), back[i]);
     }
-    for (Index c = 0; c < plan.chunks(n) && !plan.rule.causal; ++c) finish_global<I>(piece(n, h, c), s, b, back);
-    plan.leave_gradient(n, h, back, about, grad.initial);
+    for (Index c = chunks; c-- > 0;)
+      for (Index i = 0; i < count; ++i) chunk<I>(piece(n, h + i, c), s, b, back[i]);
+    for (Index i = 0; i < count; ++i) {
+      for (Index c = 0; c < chunks && !plan.rule.causal; ++c) finish_global<I>(piece(n, h + i, c), s, b, back[i]);
+      plan.leave_gradient(n, h + i, back[i], plan.edge(edges, n, h + i, whole), grad.initial);
+    }
+  }
+
+  template <Isa I>
+  void chunk(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
+    using Kernel = Kernels<T, I>;
+    Kernel::load(p.x, plan.rule, p.before, s);
+    Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_ahead(p.n, p.h, p.c));
+    if (plan.rule.causal) finish<I>(p, s, b, back);
+    Kernel::backward_write(p.x, plan.rule, p.before, s, b, back, p.about, Write::add);
   }
 
   template <Isa I>
@@ -205,7 +211,7 @@ struct Backward {
   void run() const {
     with_isa(context.isa(), [&]<Isa I>() {
       if (plan.split) return split<I>();
-      context.parallel(plan.heads(), [&](Index i, Workspace& workspace) { head<I>(i / plan.H, i % plan.H, workspace); });
+      plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) { heads<I>(n, h, count, workspace); });
     });
   }
 };

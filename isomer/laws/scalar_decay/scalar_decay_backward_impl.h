@@ -126,6 +126,7 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
   const Index C = x.C, K = x.K, V = x.V;
   const T* values = s.sv + K * V;
   T* w = s.qw + K;
+  chunk::Prefetch<T, I> prefetch{io.ahead};
   load_keys(x, rule, before, b);
   for (Index i = 0; i < C; ++i) {
     scaled<T, I>(T(rule.scale), x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
@@ -136,23 +137,20 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
     for (Index i = 0; i < C * K; ++i) b.grad_q[i] = 0;
   } else {
     gemm::transpose<T, I>(K, V, before.state, V, b.state_t, K);
-    gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.y, V, 1}, b.state_t, K, b.grad_q, K, Store::set);
+    gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.y, V, 1}, b.state_t, K, b.grad_q, K, Store::set, prefetch);
   }
   if (rule.causal) {
     gemm::transpose<T, I>(C, V, values, V, b.vt, s.kt_stride);
     const gemm::BandOfC lower{-C, 0};
-    gemm::multiply<T, I>(lower, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, w, s.qw_stride, Store::set);
-    gemm::multiply<T, I>(lower, C, C, V, {b.y, V, 1}, b.vt, s.kt_stride, b.p, s.kt_stride, Store::set);
+    gemm::multiply<T, I>(lower, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, w, s.qw_stride, Store::set, prefetch);
+    gemm::multiply<T, I>(lower, C, C, V, {b.y, V, 1}, b.vt, s.kt_stride, b.p, s.kt_stride, Store::set, prefetch);
   }
-  for (Index i = 0; i < C; ++i) {
-    prefetch<T, I>(io.ahead, i);
-    backward_row<T, I>(x, rule, before, s, b, i);
-  }
+  for (Index i = 0; i < C; ++i) backward_row<T, I>(x, rule, before, s, b, i);
   if (rule.causal) {
     const gemm::BandOfA upper{0, C};
-    gemm::multiply<T, I>(gemm::BandOfA{-C, 0}, C, K, C, {b.p, s.kt_stride, 1}, b.k, K, b.grad_q, K, Store::add);
-    gemm::multiply<T, I>(upper, C, K, C, {b.p, 1, s.kt_stride}, s.qw, s.qw_stride, b.grad_k, K, Store::set);
-    gemm::multiply<T, I>(upper, C, V, C, {w, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set);
+    gemm::multiply<T, I>(gemm::BandOfA{-C, 0}, C, K, C, {b.p, s.kt_stride, 1}, b.k, K, b.grad_q, K, Store::add, prefetch);
+    gemm::multiply<T, I>(upper, C, K, C, {b.p, 1, s.kt_stride}, s.qw, s.qw_stride, b.grad_k, K, Store::set, prefetch);
+    gemm::multiply<T, I>(upper, C, V, C, {w, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set, prefetch);
   } else {
     for (Index i = 0; i < C * K; ++i) b.grad_k[i] = 0;
     for (Index i = 0; i < C * V; ++i) b.grad_v[i] = 0;

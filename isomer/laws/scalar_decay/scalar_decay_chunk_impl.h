@@ -13,7 +13,7 @@ namespace isomer::scalar_decay_detail {
 using chunk::copy_row;
 using chunk::dot;
 using chunk::each_vector;
-using chunk::prefetch;
+using chunk::Prefetch;
 using chunk::scaled;
 
 /// e^x is 0 in double below this: a decay that forgets everything, like −inf.
@@ -155,18 +155,16 @@ template <class T, Isa I>
 void Kernels<T, I>::read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
                          const Ahead<T>& ahead) noexcept {
   const Index C = x.C, K = x.K;
+  Prefetch<T, I> prefetch{ahead};
   for (Index i = 0; i < C; ++i) scaled<T, I>(T(rule.scale), x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
   if (rule.causal)
     gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, s.qw + K, s.qw_stride,
-                         gemm::Store::set);
-  for (Index i = 0; i < C; ++i) {
-    prefetch<T, I>(ahead, i);
-    prepare_row<T, I>(x, rule, before, s, i);
-  }
+                         gemm::Store::set, prefetch);
+  for (Index i = 0; i < C; ++i) prepare_row<T, I>(x, rule, before, s, i);
   // [q, weights] · [state; v] in one product; a state that is zero is left out.
   const Index skip = x.empty ? K : 0, depth = K - skip + (rule.causal ? C : 0);
   gemm::multiply<T, I>(gemm::BandOfA{-C, K - skip}, C, x.V, depth, {s.qw + skip, s.qw_stride, 1}, s.sv + skip * x.V, x.V, o.data,
-                       o.stride, gemm::Store::set);
+                       o.stride, gemm::Store::set, prefetch);
   if (!rule.divides && !rule.centred) return;
   for (Index i = 0; i < C; ++i) {
     T* row = o.data + i * o.stride;

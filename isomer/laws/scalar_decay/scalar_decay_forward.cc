@@ -25,26 +25,39 @@ struct Forward {
   }
   [[nodiscard]] Rows<T> output(Index n, Index h, Index c) const { return plan.rows(o, n, h, c); }
 
-  // One head, chunk after chunk.
+  // Heads h … h + count − 1, chunk after chunk.
   template <Isa I>
-  void head(Index n, Index h, Workspace& workspace) const {
-    using Kernel = Kernels<T, I>;
-    const Workspace::Scope scope(workspace);
-    const Scratch<T> s = plan.take_scratch(workspace);
-    const Edge<T> edge = plan.scratch_edge(s);
-    const Index chunks = plan.chunks(n);
-    const bool causal = plan.rule.causal;
-    plan.enter(n, h, edge);
-    for (Index c = 0; c < chunks; ++c) {
-      if (edges && causal) plan.copy_edge(edge, plan.edge(edges, n, h, c));
-      const Tokens<T> x = plan.tokens(n, h, c);
-      Kernel::load(x, plan.rule, edge, s);
-      if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c), plan.ahead(n, h, c + 1));
-      if (c + 1 < chunks || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
+  void heads(Index n, Index h, Index count, Workspace& workspace) const {
+    Scratch<T> scratch[kNeighbours];
+    for (Index i = 0; i < count; ++i) {
+      scratch[i] = i == 0 ? plan.take_scratch(workspace) : plan.beside(scratch[0], workspace);
+      plan.enter(n, h + i, plan.scratch_edge(scratch[i]));
     }
-    if (edges) plan.copy_edge(edge, plan.edge(edges, n, h, chunks));
-    for (Index c = 0; c < chunks && !causal && o.present(); ++c) read_global<I>(n, h, c, edge, s);
-    if (wants_final()) plan.leave(n, h, edge, final_states);
+    const Index chunks = plan.chunks(n);
+    for (Index c = 0; c < chunks; ++c)
+      for (Index i = 0; i < count; ++i) chunk<I>(n, h + i, c, scratch[i]);
+    for (Index i = 0; i < count; ++i) {
+      const Edge<T> edge = plan.scratch_edge(scratch[i]);
+      if (edges) plan.copy_edge(edge, plan.edge(edges, n, h + i, chunks));
+      for (Index c = 0; c < chunks && !plan.rule.causal && o.present(); ++c) read_global<I>(n, h + i, c, edge, scratch[i]);
+      if (wants_final()) plan.leave(n, h + i, edge, final_states);
+    }
+  }
+
+  template <Isa I>
+  void chunk(Index n, Index h, Index c, const Scratch<T>& s) const {
+    using Kernel = Kernels<T, I>;
+    const Edge<T> edge = plan.scratch_edge(s);
+    const bool causal = plan.rule.causal;
+    if (edges && causal) plan.copy_edge(edge, plan.edge(edges, n, h, c));
+    const Tokens<T> x = plan.tokens(n, h, c);
+    Kernel::load(x, plan.rule, edge, s);
+    Ahead<T> ahead;
+    const Rows<T> to = output(n, h, c);
+    ahead.add(to.data, to.stride, plan.V, x.C);
+    plan.add_ahead(ahead, n, h, c + 1);
+    if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c), ahead);
+    if (c + 1 < plan.chunks(n) || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
   }
 
   template <Isa I>
@@ -122,7 +135,7 @@ struct Forward {
   void run() const {
     with_isa(context.isa(), [&]<Isa I>() {
       if (plan.split) return split<I>();
-      context.parallel(plan.heads(), [&](Index i, Workspace& workspace) { head<I>(i / plan.H, i % plan.H, workspace); });
+      plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) { heads<I>(n, h, count, workspace); });
     });
   }
 };

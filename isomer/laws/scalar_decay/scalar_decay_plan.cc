@@ -13,12 +13,11 @@ namespace {
 using Normaliser = ScalarDecayOptions::Normaliser;
 
 // Flops per token and head are C·(K + V) + 4KV, so short chunks do less work; but a chunk also pays for passes over its state and
-// for tiles of 6 rows and 16 columns, which 48 fills. A chunk of 48 with K = V = 64 works on 110 KiB forward and 180 KiB backward
-// of a 512 KiB L2. Measured on one core, 8 heads of 64, T = 512, µs per token forward | forward and backward:
-//   C           32           48           64           96           128
-//   linear      2.6 | 10.3   2.6 |  9.8   2.7 | 10.5   3.0 | 12.3   3.4 | 13.0
-//   mlstm       3.2 | 11.6   3.2 | 12.4   3.3 | 12.6   3.6 | 14.0   4.0 | 15.0
-constexpr Index kChunk = 48;
+// for tiles of 6 rows and 16 columns. A chunk of 24 with K = V = 64 works on 60 KiB forward, one of 48 on 180 KiB backward, of a
+// 512 KiB L2.
+constexpr Index kChunk = 24;
+// A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v and o.
+constexpr Index kTapedChunk = 48;
 // Chunks side by side write and read a state each: 64 tokens carry that better (one head, T = 16384: 0.49 µs per token against
 // 0.56).
 constexpr Index kSplitChunk = 64;
@@ -110,11 +109,14 @@ Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
 }
 
 template <class T>
-Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, Workspace& scratch) {
+Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, bool taped, Workspace& scratch) {
   const Rule rule = rule_of(options, in.log_decay.present() || in.log_input.present(), in.q.shape[3]);
   const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
   auto all = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index chosen = !rule.causal ? kGlobalChunk : Index(all.size()) * H < kSplitHeads ? kSplitChunk : kChunk;
+  const Index chosen = !rule.causal                          ? kGlobalChunk
+                       : Index(all.size()) * H < kSplitHeads ? kSplitChunk
+                       : taped                               ? kTapedChunk
+                                                             : kChunk;
   Plan<T> plan{make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel),
                in,
                options,
@@ -135,12 +137,10 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
   s.qw = workspace.take<T>(C * s.qw_stride);
   s.kt_stride = row;
   s.kt = workspace.take<T>(K * row);
-  s.sv = workspace.take<T>((K + C) * V + kPad);
   s.sums_k = workspace.take<T>(K);
   s.sums_v = workspace.take<T>(V);
   s.inverse = workspace.take<T>(row);
   s.shift = workspace.take<T>(row);
-  s.around = workspace.take<T>(edge_size(K, V) - K * V);
   Gates<T>& g = s.gates;
   for (double** p : {&g.row, &g.column, &g.in, &g.out, &g.floor, &g.row_rest, &g.column_rest}) *p = workspace.take<double>(row);
   for (T** p : {&g.row_hi, &g.row_lo, &g.column_hi, &g.column_lo, &g.from_state, &g.to_state, &g.one})
@@ -148,7 +148,15 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
   g.begin = workspace.take<Index>(row);
   g.carry = workspace.take<T>(1);
   g.max = workspace.take<double>(1);
-  return s;
+  return beside(s, workspace);
+}
+
+template <class T>
+Scratch<T> Plan<T>::beside(const Scratch<T>& s, Workspace& workspace) const {
+  Scratch<T> own = s;
+  own.sv = workspace.take<T>((K + C) * V + kPad);
+  own.around = workspace.take<T>(edge_size(K, V) - K * V);
+  return own;
 }
 
 template <class T>
@@ -248,7 +256,7 @@ void Plan<T>::leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T
 
 template struct Plan<float>;
 template struct Plan<double>;
-template Plan<float> make_plan(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form, Workspace&);
-template Plan<double> make_plan(const ScalarDecayInputs<double>&, const ScalarDecayOptions&, Form, Workspace&);
+template Plan<float> make_plan(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, Form, bool, Workspace&);
+template Plan<double> make_plan(const ScalarDecayInputs<double>&, const ScalarDecayOptions&, Form, bool, Workspace&);
 
 }  // namespace isomer::scalar_decay_detail

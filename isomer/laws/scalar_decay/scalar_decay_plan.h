@@ -17,6 +17,8 @@ struct Plan : Chunks {
     return edge_at(edges + edge_index(n, h, c) * edge_size(K, V), K, V);
   }
   [[nodiscard]] Scratch<T> take_scratch(Workspace& workspace) const;
+  /// The same scratch with a state of its own: for a neighbour whose chunks alternate with those of `s`.
+  [[nodiscard]] Scratch<T> beside(const Scratch<T>& s, Workspace& workspace) const;
   [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
   /// The edge that is kept in the scratch: its state is where the products read it.
   [[nodiscard]] Edge<T> scratch_edge(const Scratch<T>& s) const;
@@ -34,21 +36,20 @@ struct Plan : Chunks {
   void leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to) const;
 
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
-  /// q, k and v of chunk c of the head, none if there is no such chunk.
-  [[nodiscard]] Ahead<T> ahead(Index n, Index h, Index c) const {
-    Ahead<T> a{};
-    if (c < 0 || c >= chunks(n)) return a;
+  /// q, k and v of chunk c of the head, if there is such a chunk.
+  void add_ahead(Ahead<T>& a, Index n, Index h, Index c) const {
+    if (c >= chunks(n)) return;
     const Tokens<T> x = tokens(n, h, c);
     a.add(x.q.data, x.q.stride, K, x.C);
     a.add(x.k.data, x.k.stride, K, x.C);
     a.add(x.v.data, x.v.stride, V, x.C);
-    return a;
   }
 };
 
-/// `scratch` holds copies of inputs whose rows are not dense.
+/// `taped`: the states at the edges are kept. `scratch` holds copies of inputs whose rows are not dense.
 template <class T>
-[[nodiscard]] Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, Workspace& scratch);
+[[nodiscard]] Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, bool taped,
+                                Workspace& scratch);
 
 // scalar_decay_step.cc, scalar_decay_forward.cc, scalar_decay_backward.cc
 template <class T>
