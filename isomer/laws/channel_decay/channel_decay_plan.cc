@@ -1,0 +1,114 @@
+#include "isomer/laws/channel_decay/channel_decay_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace isomer::channel_decay_detail {
+
+namespace {
+
+constexpr Index kChunk = 48;
+constexpr Index kSplitChunk = 60;
+
+}  // namespace
+
+template <class T>
+Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form, Workspace& scratch) {
+  const Index H = in.log_decay.shape[2], K = in.q.shape[3], P = padded(K);
+  std::vector<Sequence> all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
+  const Index C = options.chunk > 0 ? options.chunk : Index(all.size()) * H < kSplitHeads ? kSplitChunk : kChunk;
+  const bool before = options.read == ChannelDecayOptions::Read::before;
+  Plan<T> plan{make_chunks(std::move(all), H, C, form == Form::parallel), in,     K,      in.v.shape[3],
+               options.scale.value_or(1 / std::sqrt(double(K))),          before, nullptr};
+  plan.in.q = dense_rows(in.q, scratch);
+  plan.in.k = dense_rows(in.k, scratch);
+  plan.in.v = dense_rows(in.v, scratch);
+  plan.in.log_decay = dense_rows(in.log_decay, scratch);
+  T* bonus = scratch.take<T>(H * P);
+  for (Index i = 0; i < H * P; ++i) {
+    const bool given = in.bonus.present() && i % P < K;
+    bonus[i] = !before ? T(1) : given ? in.bonus(i / P, i % P) : T(0);
+  }
+  plan.bonus = bonus;
+  return plan;
+}
+
+template <class T>
+Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
+  return {.C = tokens_of(n, c),
+          .K = K,
+          .V = V,
+          .q = rows(in.q, n, h, c),
+          .k = rows(in.k, n, h, c),
+          .v = rows(in.v, n, h, c),
+          .log_decay = rows(in.log_decay, n, h, c),
+          .empty = c == 0 && !in.initial_state.present()};
+}
+
+template <class T>
+void Plan<T>::add_ahead(Ahead<T>& a, Index n, Index h, Index c) const {
+  if (c < 0 || c >= chunks(n)) return;
+  const Tokens<T> x = tokens(n, h, c);
+  a.add(x.q.data, x.q.stride, K, x.C);
+  a.add(x.k.data, x.k.stride, K, x.C);
+  a.add(x.log_decay.data, x.log_decay.stride, K, x.C);
+  a.add(x.v.data, x.v.stride, V, x.C);
+}
+
+template <class T>
+Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
+  const Index row = round_up(C, kPad) + kPad, P = padded(K), blocks = blocks_of(C);
+  const auto take = [&](Index count) { return workspace.take<T>(count); };
+  return {.q = take(C * P),
+          .k = take(C * P),
+          .decay = take(C * P),
+          .q_block = take(C * P),
+          .k_block = take(C * P),
+          .block_decay = take(blocks * P),
+          .entered = take(blocks * P),
+          .carry = take(P),
+          .running = take(P),
+          .qw = take(C * (K + row)),
+          .qw_stride = K + row,
+          .kt = take(K * row),
+          .kt_stride = row};
+}
+
+template <class T>
+BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
+  const Index row = round_up(C, kPad) + kPad, P = padded(K);
+  const auto take = [&](Index count) { return workspace.take<T>(count); };
+  return {.keys = take(C * P),
+          .vt = take(V * row),
+          .y = take(C * V),
+          .p = take(C * row),
+          .state_t = take(V * P),
+          .back_t = take(V * P),
+          .grad_q = take(C * P),
+          .grad_k = take(C * P),
+          .grad_v = take(C * V),
+          .grad_decay = take(C * P),
+          .from_state = take(blocks_of(C) * P),
+          .over = take(P),
+          .passing = take(P),
+          .grad_bonus = take(P)};
+}
+
+template <class T>
+void Plan<T>::fetch(const View<const T, 4>& from, Index n, Index h, T* to) const {
+  for (Index a = 0; a < K; ++a)
+    for (Index c = 0; c < V; ++c) to[a * V + c] = from.present() ? from(n, h, a, c) : T(0);
+}
+
+template <class T>
+void Plan<T>::store(const T* from, const View<T, 4>& to, Index n, Index h) const {
+  for (Index a = 0; a < K && to.present(); ++a)
+    for (Index c = 0; c < V; ++c) to(n, h, a, c) = from[a * V + c];
+}
+
+template struct Plan<float>;
+template struct Plan<double>;
+template Plan<float> make_plan(const ChannelDecayInputs<float>&, const ChannelDecayOptions&, Form, Workspace&);
+template Plan<double> make_plan(const ChannelDecayInputs<double>&, const ChannelDecayOptions&, Form, Workspace&);
+
+}  // namespace isomer::channel_decay_detail

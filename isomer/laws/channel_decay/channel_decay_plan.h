@@ -1,0 +1,52 @@
+#pragma once
+// How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
+#include "isomer/laws/channel_decay/channel_decay.h"
+#include "isomer/laws/channel_decay/channel_decay_chunk.h"
+#include "isomer/laws/chunks.h"
+
+namespace isomer::channel_decay_detail {
+
+template <class T>
+struct Plan : Chunks {
+  ChannelDecayInputs<T> in;  // the last axis of q, k, v and log_decay is dense
+  Index K, V;
+  double scale;
+  bool before;
+  const T* bonus;  // [H, padded(K)]
+
+  [[nodiscard]] Rule<T> rule(Index h) const { return {before, scale, bonus + h * padded(K)}; }
+  /// States are kept a cache line apart.
+  [[nodiscard]] Index state_size() const { return round_up(K * V, kPad); }
+  [[nodiscard]] T* state(T* edges, Index n, Index h, Index c) const { return edges + edge_index(n, h, c) * state_size(); }
+  /// [K + C, V]: a state and the values of a chunk.
+  [[nodiscard]] T* take_state_and_values(Workspace& workspace) const { return workspace.take<T>((K + C) * V + kPad); }
+  [[nodiscard]] Scratch<T> take_scratch(Workspace& workspace) const;
+  [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
+
+  /// A state of head h of sequence n in and out; an absent one is zero, and is not written.
+  void fetch(const View<const T, 4>& from, Index n, Index h, T* state) const;
+  void store(const T* state, const View<T, 4>& to, Index n, Index h) const;
+
+  [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
+  /// Asks for the inputs of chunk c of the head, if there is such a chunk.
+  void add_ahead(Ahead<T>& ahead, Index n, Index h, Index c) const;
+};
+
+/// `scratch` holds copies of inputs whose rows are not dense.
+template <class T>
+[[nodiscard]] Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form,
+                                Workspace& scratch);
+
+// channel_decay_step.cc, channel_decay_forward.cc, channel_decay_backward.cc
+template <class T>
+void step(const Plan<T>& plan, const ChannelDecayOutputs<T>& out, Context& context);
+template <class T>
+void forward(const Plan<T>& plan, const ChannelDecayOutputs<T>& out, Context& context);
+/// Only the states, into `edges` (one for each of plan.all_edges()).
+template <class T>
+void forward_edges(const Plan<T>& plan, T* edges, Context& context);
+template <class T>
+void backward(const Plan<T>& plan, const ChannelDecayCotangents<T>& given, const ChannelDecayGradients<T>& grad,
+              Context& context);
+
+}  // namespace isomer::channel_decay_detail

@@ -1,0 +1,195 @@
+#include "isomer/laws/channel_decay/channel_decay_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "isomer/laws/layout.h"
+
+namespace isomer::channel_decay_detail {
+
+namespace {
+
+using Vector = std::vector<double>;
+
+// One head of one sequence, in double.
+struct Head {
+  Index T, K, V;
+  bool before;  // outputs read the state before the token is written
+  double scale;
+  Vector q, k, v, decay;  // [T,K] [T,K] [T,V] [T,K] decay is the factor itself
+  Vector bonus;           // [K]
+
+  void write(Index t, Vector& state) const {
+    for (Index a = 0; a < K; ++a)
+      for (Index c = 0; c < V; ++c) {
+        double& s = state[a * V + c];
+        s = decay[t * K + a] * s + k[t * K + a] * v[t * V + c];
+      }
+  }
+
+  // What output t sees of the state: that before the token with the bonus, or that after it.
+  [[nodiscard]] double seen(Index t, Index a, Index c, const Vector& state) const {
+    return state[a * V + c] + (before ? bonus[a] * k[t * K + a] * v[t * V + c] : 0.0);
+  }
+  void read(Index t, const Vector& state, double* o) const {
+    for (Index c = 0; c < V; ++c) {
+      double sum = 0;
+      for (Index a = 0; a < K; ++a) sum += q[t * K + a] * seen(t, a, c, state);
+      o[c] = scale * sum;
+    }
+  }
+};
+
+struct HeadGradient {
+  Vector q, k, v, log_decay, bonus;  // [T,K] [T,K] [T,V] [T,K] [K]
+};
+
+// The gradient of read(): into that of the state, q and, through the bonus, k, v and the bonus.
+void read_vjp(const Head& head, Index t, const Vector& state, const double* grad_o, Vector& grad_state, HeadGradient& grad) {
+  const Index K = head.K, V = head.V;
+  for (Index a = 0; a < K; ++a)
+    for (Index c = 0; c < V; ++c) {
+      const double y = head.scale * grad_o[c];
+      grad.q[t * K + a] += head.seen(t, a, c, state) * y;
+      const double seen = head.q[t * K + a] * y;
+      grad_state[a * V + c] += seen;
+      if (!head.before) continue;
+      grad.k[t * K + a] += seen * head.bonus[a] * head.v[t * V + c];
+      grad.v[t * V + c] += seen * head.bonus[a] * head.k[t * K + a];
+      grad.bonus[a] += seen * head.k[t * K + a] * head.v[t * V + c];
+    }
+}
+
+// The gradient of write() from the state `before`: turns the gradient of the state after into that before.
+void write_vjp(const Head& head, Index t, const Vector& before, Vector& grad_state, HeadGradient& grad) {
+  const Index K = head.K, V = head.V;
+  for (Index a = 0; a < K; ++a)
+    for (Index c = 0; c < V; ++c) {
+      double& g = grad_state[a * V + c];
+      grad.k[t * K + a] += g * head.v[t * V + c];
+      grad.v[t * V + c] += g * head.k[t * K + a];
+      g *= head.decay[t * K + a];
+      grad.log_decay[t * K + a] += g * before[a * V + c];
+    }
+}
+
+template <class T>
+Head head_of(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, const Sequence& seq, Index h, Index H) {
+  const Index K = in.q.shape[3], V = in.v.shape[3], L = seq.length;
+  Head head{L,
+            K,
+            V,
+            options.read == ChannelDecayOptions::Read::before,
+            options.scale.value_or(1 / std::sqrt(double(K))),
+            Vector(L * K),
+            Vector(L * K),
+            Vector(L * V),
+            Vector(L * K),
+            Vector(K, 0.0)};
+  for (Index t = 0; t < L; ++t) {
+    const Index s = seq.first + t;
+    for (Index a = 0; a < K; ++a) {
+      head.q[t * K + a] = in.q(seq.batch, s, group_of(h, H, in.q.shape[2]), a);
+      head.k[t * K + a] = in.k(seq.batch, s, group_of(h, H, in.k.shape[2]), a);
+      head.decay[t * K + a] = std::exp(double(in.log_decay(seq.batch, s, h, a)));
+    }
+    for (Index c = 0; c < V; ++c) head.v[t * V + c] = in.v(seq.batch, s, group_of(h, H, in.v.shape[2]), c);
+  }
+  for (Index a = 0; a < K && in.bonus.present(); ++a) head.bonus[a] = in.bonus(h, a);
+  return head;
+}
+
+template <class T>
+Vector state_of(const View<const T, 4>& from, Index n, Index h, Index K, Index V) {
+  Vector state(K * V, 0.0);
+  for (Index i = 0; i < K * V && from.present(); ++i) state[i] = from(n, h, i / V, i % V);
+  return state;
+}
+template <class T>
+void put(const Vector& state, const View<T, 4>& to, Index n, Index h, Index V) {
+  for (std::size_t i = 0; i < state.size() && to.present(); ++i) to(n, h, Index(i) / V, Index(i) % V) = T(state[i]);
+}
+
+// Calls f(sequence, its number, head, heads).
+template <class T, class F>
+void for_each_head(const ChannelDecayInputs<T>& in, F f) {
+  const auto all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
+  const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
+  for (std::size_t n = 0; n < all.size(); ++n)
+    for (Index h = 0; h < H; ++h) f(all[n], Index(n), h, H);
+}
+
+// Adds the gradient of a head into that of the group it reads.
+template <class T>
+void add_to(const Vector& from, const View<const T, 4>& like, const Sequence& seq, Index h, Index H, Vector& sums) {
+  const Index G = like.shape[2], D = like.shape[3], Tall = like.shape[1];
+  for (Index i = 0; i < seq.length * D; ++i)
+    sums[((seq.batch * Tall + seq.first + i / D) * G + group_of(h, H, G)) * D + i % D] += from[i];
+}
+
+template <class T>
+void put_all(const Vector& sums, const View<T, 4>& to) {
+  const auto& s = to.shape;
+  for (Index i = 0; to.present() && i < to.size(); ++i)
+    to(i / (s[3] * s[2] * s[1]), i / (s[3] * s[2]) % s[1], i / s[3] % s[2], i % s[3]) = T(sums[i]);
+}
+
+}  // namespace
+
+template <class T>
+void reference(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, const ChannelDecayOutputs<T>& out) {
+  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+    const Head head = head_of(in, options, seq, h, H);
+    Vector state = state_of(in.initial_state, n, h, head.K, head.V), o(head.V);
+    for (Index t = 0; t < head.T; ++t) {
+      if (head.before) head.read(t, state, o.data());
+      head.write(t, state);
+      if (!head.before) head.read(t, state, o.data());
+      for (Index c = 0; c < head.V; ++c) out.o(seq.batch, seq.first + t, h, c) = T(o[c]);
+    }
+    put(state, out.final_state, n, h, head.V);
+  });
+}
+
+template <class T>
+void reference_vjp(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, const ChannelDecayCotangents<T>& given,
+                   const ChannelDecayGradients<T>& grad) {
+  Vector sums_q(in.q.size(), 0.0), sums_k(in.k.size(), 0.0), sums_v(in.v.size(), 0.0), sums_decay(in.log_decay.size(), 0.0);
+  Vector sums_bonus(in.log_decay.shape[2] * in.q.shape[3], 0.0);
+  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+    const Head head = head_of(in, options, seq, h, H);
+    const Index L = head.T, K = head.K, V = head.V;
+    std::vector<Vector> states{state_of(in.initial_state, n, h, K, V)};  // after 0 … T tokens
+    for (Index t = 0; t < L; ++t) head.write(t, states.emplace_back(states.back()));
+    Vector back = state_of(given.final_state, n, h, K, V), grad_o(L * V, 0.0);
+    for (Index i = 0; given.o.present() && i < L * V; ++i) grad_o[i] = given.o(seq.batch, seq.first + i / V, h, i % V);
+    HeadGradient g{Vector(L * K, 0.0), Vector(L * K, 0.0), Vector(L * V, 0.0), Vector(L * K, 0.0), Vector(K, 0.0)};
+    for (Index t = L; t-- > 0;) {
+      if (!head.before) read_vjp(head, t, states[t + 1], &grad_o[t * V], back, g);
+      write_vjp(head, t, states[t], back, g);
+      if (head.before) read_vjp(head, t, states[t], &grad_o[t * V], back, g);
+    }
+    put(back, grad.initial_state, n, h, V);
+    add_to(g.q, in.q, seq, h, H, sums_q);
+    add_to(g.k, in.k, seq, h, H, sums_k);
+    add_to(g.v, in.v, seq, h, H, sums_v);
+    add_to(g.log_decay, in.log_decay, seq, h, H, sums_decay);
+    for (Index a = 0; a < K; ++a) sums_bonus[h * K + a] += g.bonus[a];
+  });
+  put_all(sums_q, grad.q);
+  put_all(sums_k, grad.k);
+  put_all(sums_v, grad.v);
+  put_all(sums_decay, grad.log_decay);
+  for (Index i = 0; grad.bonus.present() && i < grad.bonus.size(); ++i)
+    grad.bonus(i / grad.bonus.shape[1], i % grad.bonus.shape[1]) = T(sums_bonus[i]);
+}
+
+template void reference(const ChannelDecayInputs<float>&, const ChannelDecayOptions&, const ChannelDecayOutputs<float>&);
+template void reference(const ChannelDecayInputs<double>&, const ChannelDecayOptions&, const ChannelDecayOutputs<double>&);
+template void reference_vjp(const ChannelDecayInputs<float>&, const ChannelDecayOptions&, const ChannelDecayCotangents<float>&,
+                            const ChannelDecayGradients<float>&);
+template void reference_vjp(const ChannelDecayInputs<double>&, const ChannelDecayOptions&, const ChannelDecayCotangents<double>&,
+                            const ChannelDecayGradients<double>&);
+
+}  // namespace isomer::channel_decay_detail
