@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/compare.h"
 #include "cli/report.h"
 #include "cli/serve.h"
 #include "cli/timing.h"
@@ -18,7 +19,8 @@ namespace {
 struct Request {
   std::vector<std::string> laws;
   std::string form;
-  bool json = false, quick = false, serve = false;
+  bool json = false, quick = false, serve = false, explain = false, crossover = false;
+  Index size = 64;
   int threads = 0;
 };
 
@@ -116,6 +118,9 @@ int bench_request(const Request& request) {
   if (some.empty()) some.assign(laws().begin(), laws().end());
   if (!request.form.empty()) (void)form_named(request.form);
   Context context(request.threads);
+  if (request.explain) explain(some, context, request.quick, request.json);
+  if (request.crossover) crossover(some, context, request.size, request.quick, request.json);
+  if (request.explain || request.crossover) return kDone;
   std::vector<Row> rows;
   std::string refused;
   for (const Law* law : some) {
@@ -145,6 +150,11 @@ Command bench_command(CLI::App& app) {
   app.add_option("--form", request->form, "Only this form")->type_name("FORM");
   app.add_flag("--quick", request->quick, "Fewer cases and samples");
   app.add_flag("--json", request->json, "Print one JSON object");
+  CLI::Option* explain =
+      app.add_flag("--explain", request->explain, "What Form::automatic takes, and how far it is from the best");
+  app.add_flag("--crossover", request->crossover, "The length at which each law becomes cheaper than softmax attention")
+      ->excludes(explain);
+  app.add_option("--size", request->size, "Size of a head, for --crossover")->type_name("K")->check(CLI::Range(1, 512));
   app.add_flag("--serve", request->serve, "Answer timing requests, one JSON object a line");
   add_threads(app, request->threads);
   app.footer(

@@ -201,6 +201,32 @@ TEST_F(Cli, BenchPrintsItsTableAsJson) {
   }
 }
 
+TEST_F(Cli, BenchExplainsTheChoiceOfForms) {
+  const Result result = run("bench --explain --law scalar_decay --quick --json --threads 1");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json all = json::parse(result.out);
+  ASSERT_FALSE(all.at("rows").empty());
+  for (const json& row : all.at("rows")) {
+    EXPECT_GE(row.at("ratio").get<double>(), 1);
+    EXPECT_FALSE(row.at("best").get<std::string>().empty());
+    if (row.at("T") == 512 && row.at("direction") == "forward") {
+      EXPECT_TRUE(row.at("chosen").get<std::string>().starts_with("chunk ")) << row;
+    }
+  }
+}
+
+TEST_F(Cli, BenchFindsWhereLinearLawsBecomeCheaper) {
+  const Result result = run("bench --crossover --law scalar_decay --quick --json --threads 1");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json all = json::parse(result.out);
+  ASSERT_FALSE(all.at("rows").empty());
+  for (const json& row : all.at("rows")) {
+    EXPECT_EQ(row.at("subject"), "scalar_decay");
+    EXPECT_TRUE(row.at("crossover").is_null() || row.at("crossover").get<double>() < row.at("longest").get<double>());
+  }
+  EXPECT_EQ(run("bench --crossover --explain").status, 2);
+}
+
 TEST_F(Cli, BenchServesTimingRequests) {
   const std::string what =
       R"("case":{"subject":"attention","variant":"causal","direction":"forward","B":1,"T":32,"H":1,"K":8,"V":8,)"

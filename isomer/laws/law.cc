@@ -126,6 +126,8 @@ bool Law::offers(Form form, const Settings& settings) const {
   return form == Form::automatic || std::find(all.begin(), all.end(), form) != all.end();
 }
 
+Choice Law::choose(const BenchCase& what) const { return {what.direction == "step" ? Form::step : Form::chunk, 0}; }
+
 bool Law::uses(std::string_view, const Settings&, const Tensors&) const { return true; }
 
 bool wants_gradients(const Tensors& inputs) {

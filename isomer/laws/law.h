@@ -82,6 +82,13 @@ struct BenchCase {
   Form form = Form::chunk;
   std::string direction = "forward";  // forward | backward | forward+backward | step
   Index B = 1, T = 512, S = 0, H = 8, K = 64, V = 64, window = 0;
+  Index chunk = 0;  // tokens of a chunk; 0: the law's choice
+};
+
+/// What Form::automatic takes.
+struct Choice {
+  Form form = Form::chunk;
+  Index chunk = 0;  // tokens of a chunk; 0: the form has none to choose
 };
 
 /// A prepared piece of work: run() may be called many times and allocates nothing after the first.
@@ -113,6 +120,8 @@ class Law {
   [[nodiscard]] virtual Tensors run(const Call& call, const Sizes& sizes) const = 0;
   [[nodiscard]] virtual std::vector<BenchCase> bench_cases(bool quick) const = 0;
   [[nodiscard]] virtual BenchWork prepare(const BenchCase& what) const = 0;
+  /// What the law takes in place of Form::automatic.
+  [[nodiscard]] virtual Choice choose(const BenchCase& what) const;
 };
 
 /// All laws, in the order of the documentation.

@@ -109,7 +109,8 @@ void scalar_decay(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   const Plan<T> plan = make_plan(in, options, form, out.tape != nullptr, context.workspace());
   ScalarDecayOutputs<T> dense = out;
   dense.o = dense_output(out.o, context.workspace());
-  if (form == Form::step || (form == Form::automatic && shape.T == 1 && plan.rule.causal && !out.tape))
+  const auto chosen = [&] { return choose(plan.rule.causal, out.tape != nullptr, plan.heads(), shape.T, plan.K, plan.V).form; };
+  if ((form == Form::automatic ? chosen() : form) == Form::step)
     step(plan, dense, context);
   else
     forward(plan, dense, context);

@@ -7,6 +7,7 @@
 #include "isomer/base/rng.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/laws/scalar_decay/scalar_decay_law.h"
+#include "isomer/laws/scalar_decay/scalar_decay_plan.h"
 
 namespace isomer::scalar_decay_detail {
 
@@ -50,6 +51,7 @@ struct Work {
         form(c.form),
         memory(c.B * c.T * c.H * (4 * c.K + 4 * c.V + 4) + c.B * c.H * (c.K * c.V + c.K + c.V + 1) + c.B) {
     options.normaliser = variant.normaliser;
+    options.chunk = c.chunk;
     if (variant.global) options.direction = ScalarDecayOptions::Direction::global;
     Rng rng(1);
     // Positive, so that the divisor of `sum` stays away from zero.
@@ -125,6 +127,11 @@ std::vector<BenchCase> bench_cases(bool quick) {
   if (!quick)
     for (const char* direction : {"forward", "backward"}) add("gated", direction, 16384, 1, 64);
   return all;
+}
+
+Choice choose_bench(const BenchCase& c) {
+  const bool taped = c.direction == "backward" || c.direction == "forward+backward";
+  return choose(!variant_named(c.variant).global, taped, c.B * c.H, c.T, c.K, c.V);
 }
 
 BenchWork prepare_bench(const BenchCase& c) {

@@ -187,6 +187,7 @@ class ScalarDecayLaw final : public Law {
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return scalar_decay_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return scalar_decay_detail::prepare_bench(what); }
+  [[nodiscard]] Choice choose(const BenchCase& what) const override { return scalar_decay_detail::choose_bench(what); }
 };
 
 std::span<const Case> ScalarDecayLaw::cases() const {

@@ -12,17 +12,18 @@ namespace {
 
 using Normaliser = ScalarDecayOptions::Normaliser;
 
-// Flops per token and head are C·(K + V) + 4KV, so short chunks do less work; but a chunk also pays for passes over its state and
-// for tiles of 6 rows and 16 columns. A chunk of 24 with K = V = 64 works on 60 KiB forward, one of 48 on 180 KiB backward, of a
-// 512 KiB L2.
-constexpr Index kChunk = 24;
+// Costs of the planner's model; `edge` was fitted to the best chunk of a sweep (`isomer bench --explain`). A chunk of 24 with
+// K = V = 64 works on 60 KiB forward, one of 48 on 180 KiB backward, of a 512 KiB L2.
+constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 18, .step = 10};
 // A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v and o.
-constexpr Index kTapedChunk = 48;
-// Chunks side by side write and read a state each: 64 tokens carry that better (one head, T = 16384: 0.49 µs per token against
-// 0.56).
-constexpr Index kSplitChunk = 64;
+constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 250, .step = 0};
+// Chunks side by side write and read a state each.
+constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 128, .step = 10};
 // Without weights between tokens only the traffic of the state counts.
 constexpr Index kGlobalChunk = 128;
+
+const ChunkCosts& costs_of(bool taped, Index heads) { return heads < kSplitHeads ? kSplit : taped ? kTaped : kForward; }
+
 Rule rule_of(const ScalarDecayOptions& options, bool gates, Index K) {
   const Normaliser n = options.normaliser;
   return {.causal = options.direction == ScalarDecayOptions::Direction::causal,
@@ -90,6 +91,11 @@ void shift_gradient(const Edge<T>& e, const Edge<T>& about, double sign, Index K
 
 }  // namespace
 
+Choice choose(bool causal, bool taped, Index heads, Index T, Index K, Index V) {
+  if (!causal) return {Form::chunk, kGlobalChunk};
+  return best_form(costs_of(taped, heads), T, K, V, !taped);
+}
+
 template <class T>
 Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
   const double before = in.initial.count.present() ? double(in.initial.count(n)) : 0.0;
@@ -113,16 +119,10 @@ Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   const Rule rule = rule_of(options, in.log_decay.present() || in.log_input.present(), in.q.shape[3]);
   const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
   auto all = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index chosen = !rule.causal                          ? kGlobalChunk
-                       : Index(all.size()) * H < kSplitHeads ? kSplitChunk
-                       : taped                               ? kTapedChunk
-                                                             : kChunk;
-  Plan<T> plan{make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel),
-               in,
-               options,
-               rule,
-               in.q.shape[3],
-               in.v.shape[3]};
+  const Index K = in.q.shape[3], V = in.v.shape[3];
+  const Index chosen = rule.causal ? best_chunk(costs_of(taped, Index(all.size()) * H), K, V) : kGlobalChunk;
+  Plan<T> plan{
+      make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel), in, options, rule, K, V};
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);

@@ -1,6 +1,7 @@
 #pragma once
 // How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
 #include "isomer/laws/chunks.h"
+#include "isomer/laws/planner.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/laws/scalar_decay/scalar_decay_chunk.h"
 
@@ -45,6 +46,9 @@ struct Plan : Chunks {
     a.add(x.v.data, x.v.stride, V, x.C);
   }
 };
+
+/// What Form::automatic takes for so many heads of all sequences; `taped`: the states at the edges are kept.
+[[nodiscard]] Choice choose(bool causal, bool taped, Index heads, Index T, Index K, Index V);
 
 /// `taped`: the states at the edges are kept. `scratch` holds copies of inputs whose rows are not dense.
 template <class T>

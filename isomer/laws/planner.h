@@ -1,0 +1,28 @@
+#pragma once
+// Which form Form::automatic takes, and how long its chunks are: a cost model of four numbers for each law.
+//
+// A token of one head costs, counted in flops of a large product:
+//   chunks of C   pair · C·(K + V)       products between the tokens of a chunk
+//               + state · KV             reading the state and writing to it, as products
+//               + edge · KV / C          what a chunk does with its state beside them: decays, copies, tiles that start and end
+//   step          step · KV              a vector at a time: loads and stores of the state, not arithmetic
+// Its least over C is at C² = edge/pair · KV/(K + V). A call of a few tokens is cheaper in steps; one that fits into a chunk is
+// the parallel form, whatever it is called. The choice follows from shapes alone, never from the number of threads, because
+// another chunk rounds differently: threads only decide how many neighbouring heads a task takes (Chunks::group_width), which no
+// result shows. `isomer bench --explain` prints the choice beside what was measured for the others.
+#include "isomer/laws/law.h"
+
+namespace isomer {
+
+/// In flops of a large product, from timings (the law's README has the table).
+struct ChunkCosts {
+  double pair, state, edge, step;
+};
+
+/// The chunk of least cost: a multiple of 12 (two tiles of rows), from 24 to 96.
+[[nodiscard]] Index best_chunk(const ChunkCosts& costs, Index K, Index V);
+
+/// step, chunk, or parallel when one chunk holds T tokens. `steps`: may it be step? (Not with a tape.)
+[[nodiscard]] Choice best_form(const ChunkCosts& costs, Index T, Index K, Index V, bool steps);
+
+}  // namespace isomer
