@@ -96,7 +96,9 @@ class Draw:
         if self.variant == "s6":
             step = np.log1p(np.exp(self.normal(*self.tokens, channels) - 4.5))
             x, b, c = (self.normal(*self.tokens, size) for size in (channels, N, N))
-            return {"x": x, "step": step, "a": np.tile(-np.arange(1, N + 1, dtype=np.float32), (channels, 1)), "b": b, "c": c}
+            # Around -1 ... -N, where Mamba starts, but not at multiples of one rate, which could be computed from one another.
+            a = -np.arange(1, N + 1, dtype=np.float32) * np.exp(0.1 * self.normal(channels, N))
+            return {"x": x, "step": step, "a": a, "b": b, "c": c}
         names = ("x", "x_imag", "angle") if self.variant == "complex" else ("x",)
         return {"log_decay": self.gate(*self.tokens, channels)} | {name: self.normal(*self.tokens, channels) for name in names}
 
