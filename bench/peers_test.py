@@ -109,6 +109,13 @@ class Peers(unittest.TestCase):
         self.assertEqual({(c["variant"], c["T"], c["K"]) for c in some}, {("kda", T, K) for T in (512, 1024) for K in (64, 128)})
         self.assertEqual({c["V"] for c in cases.suite(1) if c["variant"] == "s6"}, {cases.STATE})
 
+    def test_own_cases_are_compared_with_their_own_kind(self):
+        both = case("delta", "gated", "forward+backward", H=1, threads=2)
+        self.assertEqual(list(targets.others(both).values()), [both | {"direction": "forward"}, both | {"threads": 1}])
+        self.assertEqual(targets.others(case("delta", "gated", "forward")), {})
+        self.assertEqual(targets.judge(both, "backward / forward", 0.25), (3.0, "<= 3.0", True))
+        self.assertEqual(targets.judge(both, "two threads against one", 1.5), (1.5, ">= 1.7", False))
+
     def test_worker_answers_with_a_reason(self):
         server = worker.Server("ort", load("ort").prepare, lambda: "")
         with self.assertRaisesRegex(worker.Skip, "no gradient"):

@@ -16,7 +16,7 @@ class Table:
 
     def __init__(self, names, ratio):
         self.peers, self.ratio = [name for name in names if name != "isomer"], ratio
-        self.rows, self.ours, self.notes, self.peaks, self.versions = [], [], [], {}, {}
+        self.rows, self.own, self.notes, self.peaks, self.versions = [], [], [], {}, {}
         self.ours_complete = True
 
     def about(self, answers):
@@ -37,8 +37,8 @@ class Table:
         print(f"{cases.name(case):<50}{case['threads']:>4}{ours_text}  {cells}".rstrip(), flush=True)
         if ours.skip:
             self.ours_complete = False
-        else:
-            self.ours.append((case, median(ours.all())))
+        for what, value, limit, met in self.compare_own(case, ours):
+            self.own.append(f"{what}: {cases.name(case)}, threads {case['threads']}: {value:.2f} ({limit} {'ok' if met else 'no'})")
 
     def row(self, case, ours):
         """The fields of contracts.md that are about us; None where Isomer has no number."""
@@ -50,7 +50,8 @@ class Table:
             **{name: case[name] for name in ("B", "T", "H", "K", "V", "threads")}, "type": "F32",
             **({"S": case["S"]} if case["direction"] == "step" and case["subject"] == "attention" else {}),
             **statistics(case, ours, ""), "gflops": gflops, "peak_share": gflops / peak if gflops and peak else None,
-            "state_bytes": ours.answer.get("state_bytes"), "error": ours.error, "peer": None, "ratio": None,
+            "state_bytes": ours.answer.get("state_bytes"), "error": ours.error,
+            **{key(what): value for what, value, _, _ in self.compare_own(case, ours)}, "peer": None, "ratio": None,
         }
 
     def compare(self, case, name, timing, ours):
@@ -59,6 +60,12 @@ class Table:
         target = targets.ratio(case, name)
         return {"peer": name, "ratio": ratio, "peer_form": timing.answer.get("form"), **statistics(case, timing, "peer_"),
                 "peer_error": timing.error, "target": target, "met": None if None in (target, ratio) else ratio >= target}
+
+    def compare_own(self, case, ours):
+        """What targets.py compares between our own cases."""
+        for what, (_, timing) in ours.others.items():
+            if not (ours.skip or timing.skip):
+                yield what, *targets.judge(case, what, self.ratio(timing, ours))
 
     def cell(self, case, name, timing, row):
         if timing.skip:
@@ -87,8 +94,8 @@ class Table:
 
     def finish(self):
         print()
-        for text, value, limit, met in targets.between_rows(self.ours):
-            print(f"{text}: {value:.2f} ({limit} {'ok' if met else 'no'})")
+        for line in self.own:
+            print(line)
         for threads, gflops in self.peaks.items():
             print(f"sgemm peak, threads {threads}: " + (f"{gflops:.0f} GFLOP/s" if gflops else "-"))
         judged = [row["met"] for row in self.rows if row.get("met") is not None]
@@ -111,6 +118,11 @@ def statistics(case, timing, prefix):
     middle = median(samples)
     return {prefix + "us_per_token": middle * scale, prefix + "us_best": min(samples) * scale,
             prefix + "us_mad": median(abs(s - middle) for s in samples) * scale, prefix + "samples": len(samples)}
+
+
+def key(what):
+    """A field's name: backward_forward, two_threads_against_one."""
+    return "_".join(what.replace("/", " ").split())
 
 
 def verdict(target, met):

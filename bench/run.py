@@ -11,6 +11,7 @@ import numpy as np
 
 import cases
 import report
+import targets
 from peers import laws
 from workers import Worker
 
@@ -92,6 +93,7 @@ class Timing:
     def __init__(self, skip=None, error=None):
         self.skip, self.error = skip, error
         self.rounds, self.answer = [], {}  # seconds of each round; the first answer
+        self.others = {}  # of Isomer: what targets.others compares this case with, as (case, Timing)
 
     def all(self):
         return [seconds for part in self.rounds for seconds in part]
@@ -117,13 +119,20 @@ def measure(case, workers, errors, budget, rounds):
             counts[worker] = min(2000, budget / rounds / min(timing.answer["seconds"]))
     if any(count < 1 for count in counts.values()):
         rounds = 3
+    ours = timings["isomer"]
+    ours.others = {what: (other, Timing(ours.skip)) for what, other in targets.others(case).items()}
     for _ in range(rounds):
         for worker, count in counts.items():
-            answer = worker.ask(op="time", case=case, repeat=max(1, int(count)))
-            timing = timings[worker.name]
-            timing.skip = timing.skip or answer.get("skip")
-            timing.rounds.append(answer.get("seconds", [float("nan")]))
+            one_round(worker, case, count, timings[worker.name])
+            for other, timing in ours.others.values() if worker.name == "isomer" else ():
+                one_round(worker, other, count, timing)
     return timings
+
+
+def one_round(worker, case, count, timing):
+    answer = worker.ask(op="time", case=case, repeat=max(1, int(count)))
+    timing.skip = timing.skip or answer.get("skip")
+    timing.rounds.append(answer.get("seconds", [float("nan")]))
 
 
 def ratio(peer, ours):

@@ -46,20 +46,19 @@ def attention(case, peer):
     return {"ort": 1.3, "ggml": 2.0}.get(peer)
 
 
-def between_rows(results):
-    """Targets that compare our own rows: (text, value, limit, met). `results` is a list of (case, our median seconds)."""
-    ours = {tuple(sorted(case.items())): seconds for case, seconds in results}
+def others(case):
+    """Cases of our own that a case is compared with, timed in the same rounds: {what is compared: other case}."""
+    found = {}
+    if case["direction"] == "forward+backward":
+        found["backward / forward"] = case | {"direction": "forward"}
+    if case["H"] == 1 and case["threads"] == 2:
+        found["two threads against one"] = case | {"threads": 1}
+    return found
 
-    def find(case, **changes):
-        return ours.get(tuple(sorted((case | changes).items())))
 
-    for case, seconds in results:
-        where = f"{case['subject']} {case['variant']} T={case['T']} {case['H']}x{case['K']}, threads {case['threads']}"
-        forward = find(case, direction="forward")
-        if case["direction"] == "forward+backward" and forward:
-            value, limit = seconds / forward - 1, BACKWARD.get(case["subject"], BACKWARD_ELSE)
-            yield f"backward / forward: {where}", value, f"<= {limit}", value <= limit
-        two = find(case, threads=2)
-        if case["H"] == 1 and case["threads"] == 1 and two:
-            value = seconds / two
-            yield f"two threads against one, {case['direction']}: {where}", value, f">= {SCALING}", value >= SCALING
+def judge(case, what, ratio):
+    """The value that a comparison of others() gives, its limit, and whether it is met. `ratio` is the other's time / the case's."""
+    if what == "backward / forward":
+        value, limit = 1 / ratio - 1, BACKWARD.get(case["subject"], BACKWARD_ELSE)
+        return value, f"<= {limit}", value <= limit
+    return ratio, f">= {SCALING}", ratio >= SCALING
