@@ -79,38 +79,37 @@ def chunk_loop(q, k, v, log_decay, chunk):
     return torch.cat(out, 2) * q.shape[-1] ** -0.5
 
 
-def channel_parts(q, k, log_decay, bonus):
-    """Of chunks [.., chunk, K]: queries with the decay since the chunk's start, keys with the decay to its end, scores and
-    the chunk's decay. The exponents of the scores' keys are positive, so gates as slow as GLA's are needed."""
+def channel_parts(q, k, v, log_decay, bonus):
+    """Of chunks [.., chunk, D]: queries with the decay since the chunk's start, keys with the decay to its end, what the chunk
+    reads of itself, and its decay. The exponents of the scores' keys are positive, so gates as slow as GLA's are needed."""
     cum = log_decay.cumsum(-2)
-    total, reached = cum[..., -1:, :], cum.exp()
+    total = cum[..., -1:, :]
+    reached = q * (cum if bonus is None else cum - log_decay).exp()
+    scores = reached @ (k * (-cum).exp()).transpose(-1, -2)
     if bonus is None:
-        q = q * reached
-        scores = (q @ (k * (-cum).exp()).transpose(-1, -2)).tril()
+        inside = scores.tril() @ v
     else:  # read before the update
-        own = (q * k * bonus).sum(-1)
-        q = q * (cum - log_decay).exp()
-        scores = (q @ (k * (-cum).exp()).transpose(-1, -2)).tril(-1) + torch.diag_embed(own)
-    return q, k * (total - cum).exp(), scores, total.exp().transpose(-1, -2)
+        inside = torch.addcmul(scores.tril(-1) @ v, (q * k * bonus).sum(-1, keepdim=True), v)
+    return reached, k * (total - cum).exp(), inside, total.exp().transpose(-1, -2)
 
 
 def channel_scan(q, k, v, log_decay, bonus, chunk):
     """Decay per key channel; products batched over chunks, the state by a loop over chunks."""
     q, k, v, log_decay = (split(x, chunk) for x in (q * q.shape[-1] ** -0.5, k, v, log_decay))
-    q, k, scores, decay = channel_parts(q, k, log_decay, None if bonus is None else bonus[:, None, None])
+    q, k, inside, decay = channel_parts(q, k, v, log_decay, None if bonus is None else bonus[:, None, None])
     written = k.transpose(-1, -2) @ v
     states = [torch.zeros_like(written[:, :, 0])]
     for factor, new in zip(decay.unbind(2)[:-1], written.unbind(2)[:-1]):
         states.append(torch.addcmul(new, factor, states[-1]))
-    return (scores @ v).add_(q @ torch.stack(states, 2)).flatten(2, 3)
+    return inside.add_(q @ torch.stack(states, 2)).flatten(2, 3)
 
 
 def channel_loop(q, k, v, log_decay, bonus, chunk):
     """One chunk after the other, so that all of a chunk's intermediates stay in cache."""
     state, out = None, []
     for qn, kn, vn, gn in zip(*(split(x, chunk).unbind(2) for x in (q, k, v, log_decay))):
-        qn, kn, scores, decay = channel_parts(qn, kn, gn, None if bonus is None else bonus[:, None])
-        out.append(scores @ vn if state is None else (scores @ vn).add_(qn @ state))
+        qn, kn, inside, decay = channel_parts(qn, kn, vn, gn, None if bonus is None else bonus[:, None])
+        out.append(inside if state is None else inside.add_(qn @ state))
         new = kn.transpose(-1, -2) @ vn
         state = new if state is None else torch.addcmul(new, decay, state)
     return torch.cat(out, 2) * q.shape[-1] ** -0.5
