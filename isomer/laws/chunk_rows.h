@@ -22,7 +22,7 @@ struct Ahead {
     const T* data;
     Index stride, width, rows;
   };
-  Block blocks[10];
+  Block blocks[16];
   int count = 0;
 
   void add(const T* data, Index stride, Index width, Index rows) {

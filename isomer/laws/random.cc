@@ -16,8 +16,7 @@ double draw(Domain domain, Rng& rng) {
   switch (domain) {
     case Domain::log_decay: return log_sigmoid(2 * x + 2);  // decays from a tenth to nearly one
     case Domain::unit: return std::exp(log_sigmoid(x));
-    case Domain::positive: return std::exp(x - 1);
-    case Domain::negative: return -std::exp(x);
+    case Domain::gain: return 2 * std::exp(log_sigmoid(x));
     case Domain::count: return double(1 + rng.below(8));
     default: return x;
   }
@@ -32,17 +31,30 @@ std::uint64_t stream_of(std::string_view name) {
 
 struct Draw {
   Domain domain;
-  bool positive;
+  bool positive, unit_rows;
   Type type;
   std::uint64_t seed;
 };
 
+void draw_row(const Draw& how, Rng& rng, std::vector<double>& row) {
+  double squares = 0;
+  for (double& x : row) {
+    x = draw(how.domain, rng);
+    if (how.positive) x = std::abs(x) + 0.1;
+    squares += x * x;
+  }
+  for (double& x : row)
+    if (how.unit_rows) x /= std::sqrt(squares);
+}
+
 Tensor random_tensor(std::string_view name, std::vector<Index> shape, const Draw& how) {
   Rng rng(how.seed, stream_of(name));
+  const Index width = how.unit_rows ? shape.back() : 1;
   Tensor tensor(how.type, std::move(shape));
+  std::vector<double> row(std::size_t(width), 0.0);
   for (Index i = 0; i < tensor.size(); ++i) {
-    const double x = draw(how.domain, rng);
-    const float value = float(how.positive ? std::abs(x) + 0.1 : x);
+    if (i % width == 0) draw_row(how, rng, row);
+    const auto value = float(row[std::size_t(i % width)]);
     if (how.type == Type::f32)
       tensor.data<float>()[i] = value;
     else
@@ -114,13 +126,14 @@ Tensors random_inputs(const Law& law, const Case& what, Type type, std::uint64_t
     const std::string name(spec.name);
     inputs.emplace(name, spec.domain == Domain::offsets
                              ? random_offsets(sizes)
-                             : random_tensor(name, shape_of(axes, sizes), {spec.domain, named(what.positive, name), type, seed}));
+                             : random_tensor(name, shape_of(axes, sizes),
+                                             {spec.domain, named(what.positive, name), named(what.unit_rows, name), type, seed}));
   }
   for (const TensorSpec& spec : law.outputs()) {
     if (!differentiable(spec.domain) || !law.uses(spec.name, what.settings, inputs)) continue;
     const std::string name = "grad_" + std::string(spec.name);
-    inputs.emplace(name, random_tensor(name, shape_of(alternatives(law.dims(spec, inputs)).front(), sizes),
-                                       {Domain::normal, named(what.positive, name), type, seed}));
+    inputs.emplace(name, random_tensor(name, shape_of(alternatives(spec.dims).front(), sizes),
+                                       {Domain::normal, named(what.positive, name), named(what.unit_rows, name), type, seed}));
   }
   return inputs;
 }

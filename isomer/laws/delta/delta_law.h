@@ -1,14 +1,14 @@
 #pragma once
-// `scan` as the tools see it; C++ programs use scan.h.
+// `delta` as the tools see it; C++ programs use delta.h.
 #include "isomer/laws/law.h"
 
 namespace isomer {
 
-[[nodiscard]] const Law& scan_law();
+[[nodiscard]] const Law& delta_law();
 
-namespace scan_detail {
+namespace delta_detail {
 [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick);
 [[nodiscard]] BenchWork prepare_bench(const BenchCase& what);
-}  // namespace scan_detail
+}  // namespace delta_detail
 
 }  // namespace isomer

@@ -1,0 +1,182 @@
+// The order of the chunks, backward: as forward (delta_forward.cc), from the last chunk to the first.
+#include <algorithm>
+#include <cstring>
+
+#include "isomer/laws/delta/delta_plan.h"
+
+namespace isomer::delta_detail {
+
+namespace {
+
+template <class T>
+struct Backward {
+  using Slice = typename Plan<T>::Slice;
+
+  const Plan<T>& plan;
+  const DeltaCotangents<T>& given;
+  const DeltaGradients<T>& grad;
+  const T* edges;  // states, one for each edge
+  Context& context;
+
+  [[nodiscard]] const T* edge(Index n, Index h, Index c) const { return edges + plan.edge_index(n, h, c) * plan.edge_size(); }
+  [[nodiscard]] BackwardRows<T> rows_of(Index n, Index h, Index c) const {
+    const auto rows = [&](const auto& x) { return plan.rows(x, n, h, c); };
+    return {.grad_o = rows(given.o),
+            .q = rows(grad.q),
+            .k = rows(grad.k),
+            .v = rows(grad.v),
+            .a = rows(grad.a),
+            .b = rows(grad.b),
+            .beta = rows(grad.beta),
+            .log_decay = plan.rule.gate == Gate::key ? rows(grad.key_log_decay) : rows(grad.log_decay),
+            .ahead = {}};
+  }
+  // What this chunk writes, then what the chunk before it reads.
+  [[nodiscard]] BackwardRows<T> rows_ahead(Index n, Index h, Index c) const {
+    BackwardRows<T> io = rows_of(n, h, c);
+    const Index K = plan.K, C = plan.tokens_of(n, c);
+    for (const Rows<T>& rows : {io.q, io.k, io.a, io.b}) io.ahead.add(rows.data, rows.stride, K, C);
+    io.ahead.add(io.v.data, io.v.stride, plan.V, C);
+    if (plan.rule.gate == Gate::key) io.ahead.add(io.log_decay.data, io.log_decay.stride, K, C);
+    if (c == 0) return io;
+    plan.add_ahead(io.ahead, n, h, c - 1);
+    const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
+    io.ahead.add(next.data, next.stride, plan.V, plan.C);
+    io.ahead.add(edge(n, h, c - 1), plan.V, plan.V, K);
+    return io;
+  }
+
+  // Heads h … h + count − 1, chunk after chunk from the last.
+  template <Isa I>
+  void group(Index n, Index h, Index count, Workspace& workspace) const {
+    const Matrices<T> m = plan.take_matrices(workspace);
+    const LoadScratch<T> s = plan.take_load_scratch(workspace);
+    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
+    const auto columns = plan.all_columns();
+    T* sz = workspace.take<T>((plan.K + plan.N()) * plan.V);
+    T* backs = workspace.take<T>(count * plan.edge_size());
+    for (Index i = 0; i < count; ++i) plan.fetch(given.final_state, n, h + i, columns, backs + i * plan.edge_size());
+    for (Index c = plan.chunks(n); c-- > 0;)
+      for (Index i = 0; i < count; ++i) {
+        T* back = backs + i * plan.edge_size();
+        plan.recall(edges, n, h + i, c, columns, sz);
+        Kernels<T, I>::backward(plan.tokens(n, h + i, c), plan.rule, m, s, sz, edge(n, h + i, c + 1), back, b,
+                                rows_ahead(n, h + i, c));
+      }
+    for (Index i = 0; i < count; ++i) plan.store(backs + i * plan.edge_size(), columns, grad.initial_state, n, h + i);
+  }
+
+  // What a chunk of a wave leaves for the later passes.
+  struct Waiting {
+    Matrices<T> m;
+    T *sz, *back, *grad_u, *grad_z;
+  };
+  [[nodiscard]] Waiting take_waiting(Workspace& workspace) const {
+    const Index K = plan.K, V = plan.V, C = plan.C, N = plan.N();
+    return {plan.take_matrices(workspace), workspace.take<T>((K + N) * V), workspace.take<T>(K * V), workspace.take<T>(C * V),
+            workspace.take<T>(plan.rule.low_rank ? N * V : 0)};
+  }
+
+  // Columns of the gradient of one head's state, over chunks [first, last) from the last.
+  template <Isa I>
+  void carry(const Slice& slice, Index first, Index last, const Waiting* waiting, T* back, Workspace& workspace) const {
+    const Workspace::Scope scope(workspace);
+    const auto [n, h, columns] = slice;
+    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
+    const auto spread = [&](const T* from, T* to, Index rows) {
+      for (Index i = 0; i < rows; ++i)
+        std::memcpy(to + i * plan.V + columns.begin, from + i * columns.width, std::size_t(columns.width) * sizeof(T));
+    };
+    for (Index c = last; c-- > first;) {
+      const Waiting& w = waiting[c - first];
+      Tokens<T> x = plan.tokens(n, h, c);
+      x.V = columns.width;
+      Rows<const T> grad_o = plan.rows(given.o, n, h, c);
+      if (grad_o.data) grad_o.data += columns.begin;
+      spread(back, w.back, plan.K);
+      Kernels<T, I>::retreat(x, plan.rule, w.m, b, grad_o, back);
+      spread(b.grad_u, w.grad_u, x.C);
+      if (plan.rule.low_rank) spread(b.grad_z, w.grad_z, plan.rule.writes() * x.C);
+    }
+  }
+
+  template <Isa I>
+  void finish(const Waiting& w, Index n, Index h, Index c, Workspace& workspace) const {
+    BackwardScratch<T> b = plan.take_backward_scratch(workspace);
+    b.grad_u = w.grad_u;
+    if (plan.rule.low_rank) b.grad_z = w.grad_z;
+    const Tokens<T> x = plan.tokens(n, h, c);
+    const BackwardRows<T> io = rows_of(n, h, c);
+    for (Index i = 0; i < x.C; ++i)
+      for (Index v = 0; v < plan.V; ++v) b.grad_o[i * plan.V + v] = io.grad_o.data ? io.grad_o.data[i * io.grad_o.stride + v] : 0;
+    Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), w.sz, edge(n, h, c + 1), w.back, b, io);
+  }
+
+  // Calls f(waiting, n, h, c, workspace) for the chunks of a wave, side by side.
+  template <class F>
+  void each_waiting(Index first, const Waiting* waiting, F f) const {
+    const Index wave = plan.wave();
+    context.parallel(plan.heads() * wave, [&](Index task, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const Index n = task / wave / plan.H, h = task / wave % plan.H, c = first + task % wave;
+      if (c < plan.chunks(n)) f(waiting[task], n, h, c, workspace);
+    });
+  }
+
+  template <Isa I>
+  void split() const {
+    Workspace& own = context.workspace();
+    const Index heads = plan.heads(), wave = plan.wave(), slices = plan.slices(), each = plan.K * kSlice;
+    Waiting* waiting = own.take<Waiting>(heads * wave);
+    for (Index i = 0; i < heads * wave; ++i) waiting[i] = take_waiting(own);
+    T* backs = own.take<T>(heads * slices * each);
+    for (Index i = 0; i < heads * slices; ++i) {
+      const auto [n, h, columns] = plan.slice(i);
+      plan.fetch(given.final_state, n, h, columns, backs + i * each);
+    }
+    for (Index first = (ceil_div(plan.longest(), wave) - 1) * wave; first >= 0; first -= wave) {
+      each_waiting(first, waiting, [&](const Waiting& w, Index n, Index h, Index c, Workspace& workspace) {
+        const Tokens<T> x = plan.tokens(n, h, c);
+        plan.recall(edges, n, h, c, plan.all_columns(), w.sz);
+        Kernels<T, I>::load(x, plan.rule, w.m, plan.take_load_scratch(workspace));
+        Kernels<T, I>::solve(x, plan.rule, w.m, w.sz);
+      });
+      context.parallel(heads * slices, [&](Index task, Workspace& workspace) {
+        const Slice slice = plan.slice(task);
+        carry<I>(slice, first, std::min(first + wave, plan.chunks(slice.n)), waiting + task / slices * wave, backs + task * each,
+                 workspace);
+      });
+      each_waiting(first, waiting,
+                   [&](const Waiting& w, Index n, Index h, Index c, Workspace& workspace) { finish<I>(w, n, h, c, workspace); });
+    }
+    for (Index i = 0; i < heads * slices; ++i) {
+      const auto [n, h, columns] = plan.slice(i);
+      plan.store(backs + i * each, columns, grad.initial_state, n, h);
+    }
+  }
+
+  void run() const {
+    with_isa(context.isa(), [&]<Isa I>() {
+      if (plan.split) return split<I>();
+      plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) { group<I>(n, h, count, workspace); });
+    });
+  }
+};
+
+}  // namespace
+
+template <class T>
+void backward(const Plan<T>& plan, const DeltaCotangents<T>& given, const DeltaGradients<T>& grad, Context& context) {
+  const T* edges = given.tape ? given.tape->edges.data() : nullptr;
+  if (!edges) {
+    T* own = context.workspace().template take<T>(plan.all_edges() * plan.edge_size());
+    forward_edges(plan, own, context);
+    edges = own;
+  }
+  Backward<T>{plan, given, grad, edges, context}.run();
+}
+
+template void backward(const Plan<float>&, const DeltaCotangents<float>&, const DeltaGradients<float>&, Context&);
+template void backward(const Plan<double>&, const DeltaCotangents<double>&, const DeltaGradients<double>&, Context&);
+
+}  // namespace isomer::delta_detail

@@ -1,0 +1,117 @@
+#pragma once
+// What the scheduler (delta_forward.cc, delta_backward.cc, delta_step.cc) hands to the kernels of one Isa (delta_*_impl.h): one
+// chunk of one head as plain pointers, its matrices, and the scratch that the kernels need. Names as in README.md.
+#include "isomer/base/cpu.h"
+#include "isomer/laws/chunk_rows.h"
+
+namespace isomer::delta_detail {
+
+using chunk::Ahead;
+using chunk::kPad;
+using chunk::Rows;
+
+enum class Gate { none, head, key };
+
+/// The options, as the kernels see them.
+struct Rule {
+  Gate gate;
+  bool low_rank;  // two writes a token, k vᵀ and b uᵀ, and a is the reader; else one, k uᵀ, and −β k reads
+  bool l2norm;
+  double scale;
+
+  [[nodiscard]] ISOMER_INLINE Index writes() const { return low_rank ? 2 : 1; }
+  /// Numbers of a token that its decay has.
+  [[nodiscard]] ISOMER_INLINE Index gates(Index K) const { return gate == Gate::none ? 0 : gate == Gate::head ? 1 : K; }
+};
+
+/// C tokens of one head. V may be a part of the columns: they are independent but for finish().
+template <class T>
+struct Tokens {
+  Index C, K, V;
+  Rows<const T> q, k, v, a, b;
+  Rows<const T> beta, log_decay;  // beta one element a row, log_decay rule.gates(K)
+};
+
+/// What a chunk does to any state, N = writes · C: u = β v + x S + L z, o = q S + P z, S' = carry ∘ S + (w to the edge)ᵀ z.
+template <class T>
+struct Matrices {
+  T *x, *q;                   // [C, K + N] readers from the state before the chunk, then L or P
+  Index stride;               // of both
+  T* w;                       // [N, K] writers
+  T* carry;                   // [K] decay of the state over the chunk
+  T *up, *down;               // [C, gates] decay of a reader from the beginning of its segment, and of a writer back to it
+  T* jump;                    // [C, gates] decay at the beginning of a segment
+  T *norm_q, *norm_k, *beta;  // [C] 1/√(Σx² + eps), or 1
+  Index* first;               // [C + 1] where the segments begin, C at the end
+  Index* segments;            // [1] their number; 0: all is one, from the chunk's edge on, and w is meant before the carry
+};
+
+/// Scratch of load() beside the matrices.
+template <class T>
+struct LoadScratch {
+  T* wt;  // [K, N] writers, transposed
+  Index stride;
+  T* from;        // [K] decay from the chunk's edge
+  T *sum, *rest;  // [K] prefix sum of log_decay and what rounding took from it
+};
+
+/// Backward: all of a chunk, V columns.
+template <class T>
+struct BackwardScratch {
+  T *grad_o, *grad_u;        // [C,V]
+  T* grad_z;                 // [N,V]
+  T* back;                   // [K,V] gradient of the state after the chunk, at the writers
+  T *state_t, *back_t;       // [V,K] the state before the chunk, transposed; `back`, transposed
+  T* z_t;                    // [V,N]
+  T *grad_p, *grad_l;        // [C,N]
+  T *read_q, *read_x;        // [C,K] gradients of readers, at the beginning of their segment
+  T* write;                  // [N,K] gradients of writers, there
+  T *seg_q, *seg_x, *seg_w;  // [C,K] [C,K] [N,K] readers and writers there, when there are segments
+  T* flux;                   // [K] what passes through the gates
+  T* row;                    // [K]
+};
+
+/// A chunk's rows outside the scratch; any may be null.
+template <class T>
+struct BackwardRows {
+  Rows<const T> grad_o;
+  Rows<T> q, k, v, a, b, beta, log_decay;
+  Ahead<T> ahead;
+};
+
+/// Where a step reads the state [K,V] and where it leaves it: rows of V dense elements, the same memory or not.
+template <class T>
+struct StepState {
+  Rows<const T> from;
+  Rows<T> to;
+  T *q, *x, *keep, *k, *b;  // scratch [K]
+};
+
+/// The kernels; defined in delta_{load,chunk,backward,step}_impl.h, instantiated once for each Isa.
+template <class T, Isa I>
+struct Kernels {
+  /// The matrices of a chunk: they need no state.
+  static void load(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept;
+  /// z [N,V] behind the state [K,V] in sz.
+  static void solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz) noexcept;
+  /// After solve(): o, unless it is null, and the state after the chunk in place of the one before.
+  static void advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o) noexcept;
+  /// All of these; rows of `ahead` are asked for meanwhile.
+  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, Rows<T> o,
+                      const Ahead<T>& ahead) noexcept;
+  /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state
+  /// before it.
+  static void retreat(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b,
+                      Rows<const T> grad_o, T* back) noexcept;
+  /// Gradients of the inputs. sz: as solve() left it. `after` is the state after the chunk, `back` its gradient; b has those of
+  /// o, u and, low rank, z.
+  static void finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
+                     const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
+  /// All of these, from the state before the chunk in sz.
+  static void backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, const T* after,
+                       T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
+  /// Token after token of one head, one pass over the state for each.
+  static void step(const Tokens<T>& x, const Rule& rule, const StepState<T>& s, Rows<T> o) noexcept;
+};
+
+}  // namespace isomer::delta_detail

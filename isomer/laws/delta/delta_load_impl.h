@@ -1,0 +1,276 @@
+#pragma once
+// The matrices of a chunk: see README.md for the derivation. For the translation units of one Isa; include vec_<isa>.h first.
+#include <cmath>
+
+#include "isomer/kernels/gemm/tile_impl.h"
+#include "isomer/laws/chunk_rows_impl.h"
+#include "isomer/laws/delta/delta_chunk.h"
+#include "isomer/simd/math.h"
+
+namespace isomer::delta_detail {
+
+using chunk::copy_row;
+using chunk::dot;
+using chunk::each_vector;
+using chunk::Prefetch;
+using chunk::scaled;
+
+/// Inside a segment no prefix sum of log_decay is larger than this: e^60 times anything reasonable is far from overflow, and
+/// e^-60 far from underflow, in float.
+inline constexpr double kSpan = 60;
+/// Under the root of l2norm.
+inline constexpr double kNormEps = 1e-6;
+
+/// C(i, p) is needed only for p < writes · (first + i + 1).
+struct LowerOfC {
+  Index first, writes;
+  [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index rows, Index j, Index, Index depth) const {
+    return {0, j < writes * (first + i + rows) ? depth : 0};
+  }
+};
+/// A(i, p) is zero for p ≥ before + writes · (i + 1).
+struct LowerOfA {
+  Index before, writes;
+  [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index rows, Index, Index, Index depth) const {
+    const Index end = before + writes * (i + rows);
+    return {0, end < depth ? end : depth};
+  }
+};
+/// A(i, p) is zero for p < i / writes.
+struct UpperOfA {
+  Index writes;
+  [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index, Index, Index, Index depth) const { return {i / writes, depth}; }
+};
+
+/// y = f ∘ x
+template <class T, Isa I>
+ISOMER_INLINE void times(const T* f, const T* x, T* y, Index n) {
+  using V = simd::Vec<T, I>;
+  each_vector<V>(n, [&](Index i, Index m) { (V::load(f + i, m) * V::load(x + i, m)).store(y + i, m); });
+}
+/// y = a · f ∘ x; a null f is 1.
+template <class T, Isa I>
+ISOMER_INLINE void times(T a, const T* f, const T* x, T* y, Index n) {
+  using V = simd::Vec<T, I>;
+  if (f == nullptr) return scaled<T, I>(a, x, y, n);
+  const V s = V::set(a);
+  each_vector<V>(n, [&](Index i, Index m) { (s * V::load(f + i, m) * V::load(x + i, m)).store(y + i, m); });
+}
+
+/// (sum, rest) += the decays of a token, and is every sum still within kSpan?
+template <class T, Isa I>
+bool add_gates(const T* gates, const LoadScratch<T>& s, Index n) noexcept {
+  using V = simd::Vec<T, I>;
+  V worst = V::zero();
+  each_vector<V>(n, [&](Index i, Index m) {
+    const V a = V::load(s.sum + i, m), g = V::load(gates + i, m), sum = a + g, part = sum - a;
+    (V::load(s.rest + i, m) + ((a - (sum - part)) + (g - part))).store(s.rest + i, m);
+    sum.store(s.sum + i, m);
+    worst = max(abs(sum), worst);
+  });
+  return largest(worst) <= T(kSpan);
+}
+
+/// A segment begins at token i: what came before passes through its decay, e^gates, and sums start again.
+template <class T, Isa I>
+void begin_segment(const T* gates, const Matrices<T>& m, const LoadScratch<T>& s, Index i, Index n) noexcept {
+  using V = simd::Vec<T, I>;
+  m.first[(*m.segments)++] = i;
+  each_vector<V>(n, [&](Index c, Index w) {
+    exp(V::load(gates + c, w)).store(m.jump + i * n + c, w);
+    V::zero().store(s.sum + c, w);
+    V::zero().store(s.rest + c, w);
+  });
+}
+
+/// Prefix sums of the gates of keys and their exponentials. `whole`: as one segment from the chunk's edge on; false if that is
+/// too long.
+template <class T, Isa I>
+bool scan_keys(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s, bool whole) noexcept {
+  using V = simd::Vec<T, I>;
+  const Index K = x.K;
+  *m.segments = 0;
+  for (Index c = 0; c < K; ++c) s.sum[c] = s.rest[c] = 0;
+  for (Index i = 0; i < x.C; ++i) {
+    const T* gates = x.log_decay.data + i * x.log_decay.stride;
+    if ((i == 0 && !whole) || !add_gates<T, I>(gates, s, K)) {
+      if (whole) return false;
+      begin_segment<T, I>(gates, m, s, i, K);
+    }
+    T *up = m.up + i * K, *down = m.down + i * K;
+    each_vector<V>(K, [&](Index c, Index w) {
+      const V g = V::load(s.sum + c, w), rest = V::load(s.rest + c, w), e = exp(g), f = exp(-g);
+      fma(e, rest, e).store(up + c, w);
+      fnma(f, rest, f).store(down + c, w);
+    });
+  }
+  m.first[*m.segments] = x.C;
+  return true;
+}
+
+/// The same for the gates of a head: one number a token, summed in double.
+template <class T, Isa I>
+bool scan_head(const Tokens<T>& x, const Matrices<T>& m, bool whole) noexcept {
+  using V = simd::Vec<T, I>;
+  *m.segments = 0;
+  double sum = 0;
+  for (Index i = 0; i < x.C; ++i) {
+    const double gate = double(x.log_decay.data[i * x.log_decay.stride]), next = sum + gate;
+    const bool fits = next <= kSpan && next >= -kSpan && (i > 0 || whole);
+    if (!fits && whole) return false;
+    if (!fits) {
+      m.first[(*m.segments)++] = i;
+      m.jump[i] = T(::exp(gate));
+    }
+    sum = fits ? next : 0;
+    m.up[i] = T(sum);
+    m.down[i] = T(sum - double(m.up[i]));
+  }
+  each_vector<V>(x.C, [&](Index i, Index w) {
+    const V g = V::load(m.up + i, w), rest = V::load(m.down + i, w), e = exp(g), f = exp(-g);
+    fma(e, rest, e).store(m.up + i, w);
+    fnma(f, rest, f).store(m.down + i, w);
+  });
+  m.first[*m.segments] = x.C;
+  return true;
+}
+
+template <class T, Isa I>
+void scan_gates(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
+  *m.segments = 0;
+  if (rule.gate == Gate::head && !scan_head<T, I>(x, m, true)) scan_head<T, I>(x, m, false);
+  if (rule.gate == Gate::key && !scan_keys<T, I>(x, m, s, true)) scan_keys<T, I>(x, m, s, false);
+}
+
+/// The decay of reader x of token i since the beginning of its segment, null for none: a reads before its token's decay.
+template <class T>
+ISOMER_INLINE const T* up_of_x(const Rule& rule, const Matrices<T>& m, Index i, bool first, Index n) {
+  if (!rule.low_rank) return m.up + i * n;
+  return first ? nullptr : m.up + (i - 1) * n;
+}
+
+/// Readers and writers of token i at the beginning of its segment.
+template <class T, Isa I>
+void fill_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, Index i, bool first, T* q, T* r, T* w) noexcept {
+  const Index K = x.K, n = rule.gates(K);
+  const T *qi = x.q.data + i * x.q.stride, *ki = x.k.data + i * x.k.stride;
+  const T* ri = rule.low_rank ? x.a.data + i * x.a.stride : ki;
+  const T sq = T(rule.scale) * m.norm_q[i], sk = m.norm_k[i], sr = rule.low_rank ? T(1) : -m.beta[i] * sk;
+  if (rule.gate == Gate::key) {
+    const T* down = m.down + i * n;
+    times<T, I>(sq, m.up + i * n, qi, q, K);
+    times<T, I>(sr, up_of_x(rule, m, i, first, n), ri, r, K);
+    times<T, I>(sk, down, ki, w, K);
+    if (rule.low_rank) times<T, I>(down, x.b.data + i * x.b.stride, w + K, K);
+    return;
+  }
+  const T up = n ? m.up[i] : T(1), down = n ? m.down[i] : T(1);
+  scaled<T, I>(sq * up, qi, q, K);
+  scaled<T, I>(sr * up, ri, r, K);
+  scaled<T, I>(sk * down, ki, w, K);
+}
+
+/// Zeros right of the diagonal, as far as tiles of products reach.
+template <class T>
+ISOMER_INLINE void clear_upper(T* row, Index from, Index writes, Index N) {
+  const Index end = from + writes * gemm::kTileRows < N ? from + writes * gemm::kTileRows : N;
+  for (Index p = from; p < end; ++p) row[p] = 0;
+}
+
+/// L and P of one segment that begins at the chunk's edge.
+template <class T, Isa I>
+void multiply_whole(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s,
+                    Prefetch<T, I>& prefetch) noexcept {
+  const Index C = x.C, K = x.K, N = rule.writes() * C;
+  const LowerOfC lower{0, rule.writes()};
+  gemm::transpose<T, I>(N, K, m.w, K, s.wt, s.stride);
+  gemm::multiply<T, I>(lower, C, N, K, {m.x, m.stride, 1}, s.wt, s.stride, m.x + K, m.stride, gemm::Store::set, prefetch);
+  gemm::multiply<T, I>(lower, C, N, K, {m.q, m.stride, 1}, s.wt, s.stride, m.q + K, m.stride, gemm::Store::set, prefetch);
+  const Index n = rule.gates(K);
+  for (Index a = 0; a < K; ++a) m.carry[a] = n == 0 ? T(1) : m.up[(C - 1) * n + (n == 1 ? 0 : a)];
+}
+
+/// The a-th element of a token's gates, one for the head or one for each key.
+template <class T>
+ISOMER_INLINE T gate_at(const T* gates, Index n, Index a) {
+  return gates[n == 1 ? 0 : a];
+}
+/// wt(a, p) *= gates(a) for p < columns.
+template <class T, Isa I>
+void decay_writers(const T* gates, Index n, const LoadScratch<T>& s, Index K, Index columns) noexcept {
+  for (Index a = 0; a < K; ++a) scaled<T, I>(gate_at(gates, n, a), s.wt + a * s.stride, s.wt + a * s.stride, columns);
+}
+
+/// L and P segment after segment: earlier writers are carried along to the beginning of each, and at last to the chunk's end.
+template <class T, Isa I>
+void multiply_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
+  const Index C = x.C, K = x.K, W = rule.writes(), n = rule.gates(K);
+  for (Index a = 0; a < K; ++a) s.from[a] = 1;
+  for (Index g = 0; g < *m.segments; ++g) {
+    const Index begin = m.first[g], end = m.first[g + 1], before = W * begin;
+    T *xb = m.x + begin * m.stride, *qb = m.q + begin * m.stride;
+    if (rule.low_rank) {
+      // The first a reads before its token's decay.
+      gemm::multiply<T, I>(gemm::Full{}, 1, before, K, {xb, m.stride, 1}, s.wt, s.stride, xb + K, m.stride, gemm::Store::set);
+      times<T, I>(s.from, xb, xb, K);
+    }
+    const T* jump = m.jump + begin * n;
+    decay_writers<T, I>(jump, n, s, K, before);
+    for (Index a = 0; a < K; ++a) s.from[a] *= gate_at(jump, n, a);
+    gemm::transpose<T, I>(W * (end - begin), K, m.w + before * K, K, s.wt + before, s.stride);
+    const Index skip = rule.low_rank ? 1 : 0, rows = end - begin;
+    gemm::multiply<T, I>(LowerOfC{begin + skip, W}, rows - skip, W * end, K, {xb + skip * m.stride, m.stride, 1}, s.wt, s.stride,
+                         xb + skip * m.stride + K, m.stride, gemm::Store::set);
+    gemm::multiply<T, I>(LowerOfC{begin, W}, rows, W * end, K, {qb, m.stride, 1}, s.wt, s.stride, qb + K, m.stride,
+                         gemm::Store::set);
+    for (Index i = 0; i < rows; ++i) {
+      times<T, I>(s.from, qb + i * m.stride, qb + i * m.stride, K);
+      if (i >= skip) times<T, I>(s.from, xb + i * m.stride, xb + i * m.stride, K);
+    }
+    const T* up = m.up + (end - 1) * n;
+    decay_writers<T, I>(up, n, s, K, W * end);
+    for (Index a = 0; a < K; ++a) s.from[a] *= gate_at(up, n, a);
+  }
+  for (Index a = 0; a < K; ++a) m.carry[a] = s.from[a];
+  gemm::transpose<T, I>(K, W * C, s.wt, s.stride, m.w, K);
+}
+
+template <class T, Isa I>
+ISOMER_INLINE T inverse_norm(const Rule& rule, const T* row, Index K) {
+  if (!rule.l2norm) return T(1);
+  return T(1) / T(__builtin_sqrt(double(dot<T, I>(row, row, K)) + kNormEps));
+}
+
+template <class T, Isa I>
+void load_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s,
+                Prefetch<T, I>& prefetch) noexcept {
+  const Index C = x.C, K = x.K, W = rule.writes(), N = W * C;
+  for (Index i = 0; i < C; ++i) {
+    m.norm_q[i] = inverse_norm<T, I>(rule, x.q.data + i * x.q.stride, K);
+    m.norm_k[i] = inverse_norm<T, I>(rule, x.k.data + i * x.k.stride, K);
+    m.beta[i] = x.beta.data ? x.beta.data[i * x.beta.stride] : T(1);
+  }
+  scan_gates<T, I>(x, rule, m, s);
+  Index next = 0;
+  for (Index i = 0; i < C; ++i) {
+    const bool first = *m.segments ? i == m.first[next] : i == 0;
+    next += first ? 1 : 0;
+    fill_row<T, I>(x, rule, m, i, first, m.q + i * m.stride, m.x + i * m.stride, m.w + i * W * K);
+  }
+  if (*m.segments)
+    multiply_segments<T, I>(x, rule, m, s);
+  else
+    multiply_whole<T, I>(x, rule, m, s, prefetch);
+  for (Index i = 0; i < C; ++i) {
+    clear_upper(m.x + i * m.stride + K, W * i, W, N);
+    clear_upper(m.q + i * m.stride + K, W * (i + 1), W, N);
+  }
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
+  Prefetch<T, I> nothing{{}};
+  load_chunk<T, I>(x, rule, m, s, nothing);
+}
+
+}  // namespace isomer::delta_detail

@@ -1,0 +1,143 @@
+#include "isomer/laws/delta/delta_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace isomer::delta_detail {
+
+namespace {
+
+constexpr Index kChunk = 24;
+
+}  // namespace
+
+template <class T>
+Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
+  return {.C = tokens_of(n, c),
+          .K = K,
+          .V = V,
+          .q = rows(in.q, n, h, c),
+          .k = rows(in.k, n, h, c),
+          .v = rows(in.v, n, h, c),
+          .a = rows(in.a, n, h, c),
+          .b = rows(in.b, n, h, c),
+          .beta = rows(in.beta, n, h, c),
+          .log_decay = rule.gate == Gate::key ? rows(in.key_log_decay, n, h, c) : rows(in.log_decay, n, h, c)};
+}
+
+template <class T>
+Index Plan<T>::longest() const {
+  Index most = 0;
+  for (Index n = 0; n < Index(sequences.size()); ++n) most = std::max(most, chunks(n));
+  return most;
+}
+
+template <class T>
+void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c) const {
+  if (c < 0 || c >= chunks(n)) return;
+  const Tokens<T> x = tokens(n, h, c);
+  for (const Rows<const T>& rows : {x.q, x.k, x.a, x.b}) all.add(rows.data, rows.stride, K, x.C);
+  all.add(x.v.data, x.v.stride, V, x.C);
+  if (rule.gate == Gate::key) all.add(x.log_decay.data, x.log_decay.stride, K, x.C);
+}
+
+template <class T>
+Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, Workspace& scratch) {
+  const Index K = in.q.shape[3], H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
+  const Index C = options.chunk > 0 ? options.chunk : kChunk;
+  const Gate gate = in.key_log_decay.present() ? Gate::key : in.log_decay.present() ? Gate::head : Gate::none;
+  Plan<T> plan{make_chunks(sequences("delta", in.q.shape[0], in.q.shape[1], in.offsets), H, C),
+               in,
+               {.gate = gate,
+                .low_rank = in.a.present(),
+                .l2norm = options.l2norm,
+                .scale = options.scale.value_or(1 / std::sqrt(double(K)))},
+               K,
+               in.v.shape[3]};
+  for (View<const T, 4>* x : {&plan.in.q, &plan.in.k, &plan.in.v, &plan.in.key_log_decay, &plan.in.a, &plan.in.b})
+    *x = dense_rows(*x, scratch);
+  return plan;
+}
+
+template <class T>
+Matrices<T> Plan<T>::take_matrices(Workspace& workspace) const {
+  const Index stride = K + round_up(N(), kPad) + kPad, row = round_up(C, kPad) + kPad;
+  const Index gates = rule.gate == Gate::key ? C * K + kPad : row;
+  const auto take = [&](Index count) { return workspace.take<T>(count); };
+  return {.x = take(C * stride),
+          .q = take(C * stride),
+          .stride = stride,
+          .w = take(N() * K + kPad),
+          .carry = take(K + kPad),
+          .up = take(gates),
+          .down = take(gates),
+          .jump = take(gates),
+          .norm_q = take(row),
+          .norm_k = take(row),
+          .beta = take(row),
+          .first = workspace.take<Index>(C + 1),
+          .segments = workspace.take<Index>(1)};
+}
+
+template <class T>
+LoadScratch<T> Plan<T>::take_load_scratch(Workspace& workspace) const {
+  const Index stride = round_up(N(), kPad) + kPad;
+  const auto take = [&](Index count) { return workspace.take<T>(count); };
+  return {.wt = take(K * stride), .stride = stride, .from = take(K + kPad), .sum = take(K + kPad), .rest = take(K + kPad)};
+}
+
+template <class T>
+BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
+  const auto take = [&](Index count) { return workspace.take<T>(count + kPad); };
+  return {.grad_o = take(C * V),
+          .grad_u = take(C * V),
+          .grad_z = take(N() * V),
+          .back = take(K * V),
+          .state_t = take(V * K),
+          .back_t = take(V * K),
+          .z_t = take(V * N()),
+          .grad_p = take(C * N()),
+          .grad_l = take(C * N()),
+          .read_q = take(C * K),
+          .read_x = take(C * K),
+          .write = take(N() * K),
+          .seg_q = take(C * K),
+          .seg_x = take(C * K),
+          .seg_w = take(N() * K),
+          .flux = take(K),
+          .row = take(K)};
+}
+
+template <class T>
+void Plan<T>::fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const {
+  for (Index a = 0; a < K; ++a)
+    for (Index c = 0; c < columns.width; ++c)
+      state[a * columns.width + c] = from.present() ? from(n, h, a, columns.begin + c) : T(0);
+}
+
+template <class T>
+void Plan<T>::store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const {
+  for (Index a = 0; a < K && to.present(); ++a)
+    for (Index c = 0; c < columns.width; ++c) to(n, h, a, columns.begin + c) = state[a * columns.width + c];
+}
+
+template <class T>
+void Plan<T>::keep(const T* state, Columns columns, T* edges, Index n, Index h, Index c) const {
+  if (edges == nullptr) return;
+  T* to = edges + edge_index(n, h, c) * edge_size() + columns.begin;
+  for (Index a = 0; a < K; ++a) std::memcpy(to + a * V, state + a * columns.width, std::size_t(columns.width) * sizeof(T));
+}
+
+template <class T>
+void Plan<T>::recall(const T* edges, Index n, Index h, Index c, Columns columns, T* state) const {
+  const T* from = edges + edge_index(n, h, c) * edge_size() + columns.begin;
+  for (Index a = 0; a < K; ++a) std::memcpy(state + a * columns.width, from + a * V, std::size_t(columns.width) * sizeof(T));
+}
+
+template struct Plan<float>;
+template struct Plan<double>;
+template Plan<float> make_plan(const DeltaInputs<float>&, const DeltaOptions&, Workspace&);
+template Plan<double> make_plan(const DeltaInputs<double>&, const DeltaOptions&, Workspace&);
+
+}  // namespace isomer::delta_detail

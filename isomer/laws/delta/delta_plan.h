@@ -1,0 +1,74 @@
+#pragma once
+// How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
+#include "isomer/laws/chunks.h"
+#include "isomer/laws/delta/delta.h"
+#include "isomer/laws/delta/delta_chunk.h"
+
+namespace isomer::delta_detail {
+
+/// Columns of the state that one task carries from chunk to chunk when heads are few, and chunks whose matrices wait for it.
+inline constexpr Index kSlice = 32;
+inline constexpr Index kWave = 16;
+
+template <class T>
+struct Plan : Chunks {
+  DeltaInputs<T> in;  // the last axis of q, k, v, a, b and key_log_decay is dense
+  Rule rule;
+  Index K, V;
+
+  /// Rows of z in a chunk of C tokens.
+  [[nodiscard]] Index N() const { return rule.writes() * C; }
+  /// Edges are kept a cache line apart.
+  [[nodiscard]] Index edge_size() const { return round_up(K * V, kPad); }
+  [[nodiscard]] T* edge(T* edges, Index n, Index h, Index c) const { return edges + edge_index(n, h, c) * edge_size(); }
+  [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
+  /// All that a chunk reads, nothing if there is no such chunk.
+  void add_ahead(Ahead<T>& all, Index n, Index h, Index c) const;
+
+  [[nodiscard]] Matrices<T> take_matrices(Workspace& workspace) const;
+  [[nodiscard]] LoadScratch<T> take_load_scratch(Workspace& workspace) const;
+  [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
+
+  /// Columns [begin, begin + width) of a state.
+  struct Columns {
+    Index begin, width;
+  };
+  [[nodiscard]] Columns all_columns() const { return {0, V}; }
+  /// Few heads: states are carried slice by slice over a wave of chunks whose matrices are ready.
+  struct Slice {
+    Index n, h;
+    Columns columns;
+  };
+  [[nodiscard]] Index slices() const { return ceil_div(V, kSlice); }
+  [[nodiscard]] Slice slice(Index i) const {
+    const Index head = i / slices(), begin = i % slices() * kSlice;
+    return {head / H, head % H, {begin, V - begin < kSlice ? V - begin : kSlice}};
+  }
+  [[nodiscard]] Index wave() const { return heads() > 0 && heads() < kWave ? kWave / heads() : 1; }
+  /// The most chunks of a sequence.
+  [[nodiscard]] Index longest() const;
+
+  /// Columns of the state of head h of sequence n into [K,width], zeros if there is none, and back.
+  void fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const;
+  void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const;
+  /// Between [K,width] and an edge [K,V]; null edges are left out.
+  void keep(const T* state, Columns columns, T* edges, Index n, Index h, Index c) const;
+  void recall(const T* edges, Index n, Index h, Index c, Columns columns, T* state) const;
+};
+
+/// `scratch` holds copies of inputs whose rows are not dense.
+template <class T>
+[[nodiscard]] Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, Workspace& scratch);
+
+// delta_step.cc, delta_forward.cc, delta_backward.cc
+template <class T>
+void step(const Plan<T>& plan, const DeltaOutputs<T>& out, Context& context);
+template <class T>
+void forward(const Plan<T>& plan, const DeltaOutputs<T>& out, Context& context);
+/// Only the edges, into `edges` (one for each of plan.all_edges()).
+template <class T>
+void forward_edges(const Plan<T>& plan, T* edges, Context& context);
+template <class T>
+void backward(const Plan<T>& plan, const DeltaCotangents<T>& given, const DeltaGradients<T>& grad, Context& context);
+
+}  // namespace isomer::delta_detail
