@@ -130,6 +130,8 @@ Choice Law::choose(const BenchCase& what) const { return {what.direction == "ste
 
 bool Law::uses(std::string_view, const Settings&, const Tensors&) const { return true; }
 
+std::string_view Law::dims(const TensorSpec& spec, const Tensors&) const { return spec.dims; }
+
 bool wants_gradients(const Tensors& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.first.starts_with(kGradient); });
 }
@@ -141,7 +143,7 @@ Tensors apply(const Law& law, const Call& call) {
   Sizes sizes = bind_sizes(law, call.inputs);
   for (const auto& [name, tensor] : call.inputs)
     if (const TensorSpec* output = output_of_gradient(law, name))
-      bind_shape(std::string(law.name()), name, output->dims, tensor, sizes);
+      bind_shape(std::string(law.name()), name, law.dims(*output, call.inputs), tensor, sizes);
   check_values(law, call.inputs);
   check_form(law, call.form, call.settings);
   return law.run(call, sizes);

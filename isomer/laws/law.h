@@ -28,6 +28,8 @@ enum class Domain {
   log_decay,  // the logarithm of a decay, mostly ≤ 0; −inf is a decay of exactly 0
   log_input,  // the logarithm of an input gate
   unit,       // in (0, 1)
+  positive,   // such as a step in time; 0 is fine
+  negative,   // such as the rates of a state that forgets
   gain,       // in (0, 2)
   count,      // a number of tokens; carries no gradient
   scale,      // a logarithm that only fixes a scale (initial_max); carries no gradient
@@ -115,6 +117,8 @@ class Law {
   /// Is the input or output part of the law with these options and inputs? apply refuses an input that is not, and the gradient
   /// of an output that is not.
   [[nodiscard]] virtual bool uses(std::string_view tensor, const Settings& settings, const Tensors& inputs) const;
+  /// The axes of an input or output beside these inputs, where its shape depends on which there are. One or more of the spec's.
+  [[nodiscard]] virtual std::string_view dims(const TensorSpec& spec, const Tensors& inputs) const;
   /// Largest error allowed, in multiples of the type's epsilon times the largest absolute value of the tensor.
   [[nodiscard]] virtual double tolerance(std::string_view quantity) const = 0;
   /// The call's names, types, shapes, values and form have been checked; the law checks what only it knows.

@@ -7,11 +7,13 @@
 #include "isomer/laws/delta/delta_law.h"
 #include "isomer/laws/law.h"
 #include "isomer/laws/scalar_decay/scalar_decay_law.h"
+#include "isomer/laws/scan/scan_law.h"
 
 namespace isomer {
 
 std::span<const Law* const> laws() {
-  static const std::vector<const Law*> all{&attention_law(), &scalar_decay_law(), &channel_decay_law(), &delta_law()};
+  static const std::vector<const Law*> all{&attention_law(), &scalar_decay_law(), &channel_decay_law(), &delta_law(),
+                                           &scan_law()};
   return all;
 }
 

@@ -23,39 +23,52 @@ struct Sequence {
 /// The head of a tensor with G heads that head h of H reads.
 [[nodiscard]] constexpr Index group_of(Index h, Index H, Index G) { return h / (H / G); }
 
+/// The row-major view of memory.
+template <class T, std::size_t R>
+[[nodiscard]] View<T, int(R)> row_major(T* data, const std::array<Index, R>& shape) {
+  View<T, int(R)> view{data, shape, {}};
+  Index stride = 1;
+  for (std::size_t axis = R; axis-- > 0; stride *= shape[axis]) view.stride[axis] = stride;
+  return view;
+}
+
+/// f(i) for the position i of every element, the last axis fastest.
+template <std::size_t R, class F>
+void each_element(const std::array<Index, R>& shape, F f) {
+  Index size = 1;
+  for (Index s : shape) size *= s;
+  std::array<Index, R> i{};
+  for (Index n = 0; n < size; ++n) {
+    f(i);
+    for (std::size_t axis = R; axis-- > 0 && ++i[axis] == shape[axis];) i[axis] = 0;
+  }
+}
+template <class T, int R>
+[[nodiscard]] T* element(const View<T, R>& x, const std::array<Index, std::size_t(R)>& i) {
+  T* p = x.data;
+  for (int axis = 0; axis < R; ++axis) p += i[axis] * x.stride[axis];
+  return p;
+}
+
 /// The view itself if its last axis is dense, else a dense copy in the scratch.
 template <class T, int R>
 [[nodiscard]] View<const T, R> dense_rows(View<const T, R> x, Workspace& scratch) {
   if (!x.present() || x.shape[R - 1] <= 1 || x.stride[R - 1] == 1) return x;
-  View<T, R> copy{scratch.take<T>(x.size()), x.shape, {}};
-  Index stride = 1;
-  for (int axis = R - 1; axis >= 0; --axis) {
-    copy.stride[axis] = stride;
-    stride *= x.shape[axis];
-  }
-  std::array<Index, R> i{};
-  for (Index n = 0; n < x.size(); ++n) {
-    const T* from = x.data;
-    for (int axis = 0; axis < R; ++axis) from += i[axis] * x.stride[axis];
-    copy.data[n] = *from;
-    for (int axis = R - 1; axis >= 0 && ++i[axis] == x.shape[axis]; --axis) i[axis] = 0;
-  }
+  const View<T, R> copy = row_major(scratch.take<T>(x.size()), x.shape);
+  each_element(x.shape, [&](const std::array<Index, R>& i) { *element(copy, i) = *element(x, i); });
   return copy;
 }
 
 /// The view itself if its last axis is dense, else a dense stand-in for what is to be written: copy_back() moves it.
-template <class T>
-[[nodiscard]] View<T, 4> dense_output(const View<T, 4>& x, Workspace& scratch) {
-  if (!x.present() || x.shape[3] <= 1 || x.stride[3] == 1) return x;
-  return contiguous(scratch.take<T>(x.size()), {x.shape[0], x.shape[1], x.shape[2], x.shape[3]});
+template <class T, int R>
+[[nodiscard]] View<T, R> dense_output(const View<T, R>& x, Workspace& scratch) {
+  if (!x.present() || x.shape[R - 1] <= 1 || x.stride[R - 1] == 1) return x;
+  return row_major(scratch.take<T>(x.size()), x.shape);
 }
-template <class T>
-void copy_back(const View<T, 4>& from, const View<T, 4>& to) {
+template <class T, int R>
+void copy_back(const View<T, R>& from, const View<T, R>& to) {
   if (from.data == to.data) return;
-  for (Index b = 0; b < to.shape[0]; ++b)
-    for (Index t = 0; t < to.shape[1]; ++t)
-      for (Index h = 0; h < to.shape[2]; ++h)
-        for (Index d = 0; d < to.shape[3]; ++d) to(b, t, h, d) = from(b, t, h, d);
+  each_element(to.shape, [&](const std::array<Index, R>& i) { *element(to, i) = *element(from, i); });
 }
 
 /// The view itself if it has dense rows for each of H heads, else a stand-in that has: put_heads() moves or sums it.

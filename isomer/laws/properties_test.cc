@@ -64,7 +64,7 @@ std::string agree_everywhere(const Law& law, const Case& what) {
   for (Index T : quick() ? few : all) failures += agree_over(law, with_length(law, what, T));
   // Heads wider than a register tile, with a tail.
   Case wide = with_length(law, what, 33);
-  for (const auto& [letter, size] : Sizes{{"B", 1}, {"K", 37}, {"V", 26}}) wide.sizes.emplace(letter, size);
+  for (const auto& [letter, size] : Sizes{{"B", 1}, {"K", 37}, {"V", 26}, {"N", 21}, {"C", 37}}) wide.sizes.emplace(letter, size);
   return failures + agree_over(law, wide);
 }
 

@@ -16,6 +16,8 @@ double draw(Domain domain, Rng& rng) {
   switch (domain) {
     case Domain::log_decay: return log_sigmoid(2 * x + 2);  // decays from a tenth to nearly one
     case Domain::unit: return std::exp(log_sigmoid(x));
+    case Domain::positive: return std::exp(x - 1);
+    case Domain::negative: return -std::exp(x);
     case Domain::gain: return 2 * std::exp(log_sigmoid(x));
     case Domain::count: return double(1 + rng.below(8));
     default: return x;
@@ -132,7 +134,7 @@ Tensors random_inputs(const Law& law, const Case& what, Type type, std::uint64_t
   for (const TensorSpec& spec : law.outputs()) {
     if (!differentiable(spec.domain) || !law.uses(spec.name, what.settings, inputs)) continue;
     const std::string name = "grad_" + std::string(spec.name);
-    inputs.emplace(name, random_tensor(name, shape_of(alternatives(spec.dims).front(), sizes),
+    inputs.emplace(name, random_tensor(name, shape_of(alternatives(law.dims(spec, inputs)).front(), sizes),
                                        {Domain::normal, named(what.positive, name), named(what.unit_rows, name), type, seed}));
   }
   return inputs;

@@ -101,8 +101,8 @@ Sizes bind_sizes(const Law& law, const Tensors& inputs) {
       if (input == inputs.end()) continue;
       if (spec.domain == Domain::offsets)
         offsets = &input->second;
-      else if (derived(spec.dims) == last)
-        bind_shape(op, input->first, spec.dims, input->second, sizes);
+      else if (const std::string_view dims = law.dims(spec, inputs); derived(dims) == last)
+        bind_shape(op, input->first, dims, input->second, sizes);
     }
   };
   bind(false);

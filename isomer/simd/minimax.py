@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Prints the polynomial coefficients of math.h (Remez exchange in 60 digits; needs mpmath).
+"""Prints the polynomial coefficients of math.h and of exp2_product (Remez exchange in 60 digits; needs mpmath).
 
 Each polynomial is the smooth rest of a function after its leading terms, so those stay exact:
   exp   P(r) = 2 (e^r - 1 - r) / r^2      on |r| <= ln2/2        weighted by r^2 e^-r
+  exp2  P(r) = (2^r - 1) / r              on |r| <= 1/2          weighted by r 2^-r
   atanh P(z) = (atanh(s) - s) / s^3       z = s^2, s <= 3-2√2    weighted by s^2 (the error relative to the logarithm)
   sin   P(z) = (sin(r) - r) / r^3         z = r^2, r <= π/4      weighted by z
   cos   P(z) = (cos(r) - 1 + z/2) / z^2   z = r^2, r <= π/4      weighted by z^2
@@ -55,13 +56,16 @@ def main():
     atanh_end, trig_end = (3 - 2 * mp.sqrt(2)) ** 2 * mpf("1.001"), (mp.pi / 4) ** 2 * mpf("1.001")
     mp.dps = 90  # the quotients below cancel up to half the digits at `tiny`
     exp_rest = lambda r: 2 * (mp.exp(r) - 1 - r) / r**2 if abs(r) > tiny else mpf(1)
+    exp2_rest = lambda r: (mpf(2) ** r - 1) / r if abs(r) > tiny else mp.ln2
+    half = mpf("0.5005")
     root = mp.sqrt
     atanh_rest = lambda z: (mp.atanh(root(z)) - root(z)) / root(z) ** 3 if z > tiny else mpf(1) / 3
     sin_rest = lambda z: (mp.sin(root(z)) - root(z)) / root(z) ** 3 if z > tiny else -mpf(1) / 6
     cos_rest = lambda z: (mp.cos(root(z)) - 1 + z / 2) / z**2 if z > tiny else mpf(1) / 24
-    for type_, degrees in (("float", (4, 2, 2, 2)), ("double", (9, 6, 5, 5))):
-        e, a, s, c = degrees
+    for type_, degrees in (("float", (4, 4, 2, 2, 2)), ("double", (9, 10, 6, 5, 5))):
+        e, b, a, s, c = degrees
         show("exp", type_, *remez(exp_rest, lambda r: r**2 * mp.exp(-r) + tiny, -half_ln2, half_ln2, e))
+        show("exp2", type_, *remez(exp2_rest, lambda r: abs(r) * mpf(2) ** -r + tiny, -half, half, b))
         show("atanh", type_, *remez(atanh_rest, lambda z: z + tiny, mpf(0), atanh_end, a))
         show("sin", type_, *remez(sin_rest, lambda z: z + tiny, mpf(0), trig_end, s))
         show("cos", type_, *remez(cos_rest, lambda z: z**2 + tiny, mpf(0), trig_end, c))

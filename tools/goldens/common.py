@@ -55,7 +55,8 @@ def sequences(x):
     """(batch row, first token, end, index of the state) of every sequence."""
     if "offsets" in x:
         return [(0, first, end, n) for n, (first, end) in enumerate(itertools.pairwise(x["offsets"].data))]
-    return [(b, 0, x["q"].shape[1], b) for b in range(x["q"].shape[0])]
+    B, T = x["q" if "q" in x else "x"].shape[:2]
+    return [(b, 0, T, b) for b in range(B)]
 
 
 def common(x, options):

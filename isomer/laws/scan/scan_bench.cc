@@ -1,0 +1,170 @@
+// What `isomer bench` times of scan. Channels are H·K; of S6, V is the size N of a channel's state.
+#include <memory>
+
+#include "isomer/base/error.h"
+#include "isomer/base/rng.h"
+#include "isomer/laws/scan/scan.h"
+#include "isomer/laws/scan/scan_law.h"
+
+namespace isomer::scan_detail {
+
+namespace {
+
+/// Memory of random numbers, handed out piece by piece.
+class Arrays {
+ public:
+  explicit Arrays(Index size) : memory_(size) {
+    Rng rng(1);
+    for (float& x : memory_) x = float(rng.normal());
+    next_ = memory_.data();
+  }
+  template <int R>
+  View<float, R> take(const Index (&shape)[R]) {
+    const auto view = contiguous(next_, shape);
+    next_ += view.size();
+    return view;
+  }
+  /// Of size `factor` and its sign.
+  template <int R>
+  View<float, R> signed_as(float factor, const Index (&shape)[R]) {
+    const View<float, R> view = take<R>(shape);
+    for (Index i = 0; i < view.size(); ++i) view.data[i] = factor * (0.1f + (view.data[i] < 0 ? -view.data[i] : view.data[i]));
+    return view;
+  }
+
+ private:
+  Buffer<float> memory_;
+  float* next_ = nullptr;
+};
+
+/// The plain scan, kept between calls.
+struct Plain {
+  Arrays arrays;
+  ScanInputs<float> in;
+  ScanOutputs<float> out;
+  ScanCotangents<float> given;
+  ScanGradients<float> grad;
+  ScanTape<float> tape;
+  Form form;
+
+  Plain(const BenchCase& c, bool complex) : arrays(c.H * c.K * c.B * (12 * c.T + 2)), form(c.form) {
+    const Index N = c.H * c.K;
+    const auto tokens = [&] { return arrays.take<3>({c.B, c.T, N}); };
+    in = {.log_decay = arrays.signed_as<3>(-0.1f, {c.B, c.T, N}), .x = tokens()};
+    out.h = tokens();
+    given = {.h = tokens(), .tape = &tape};
+    grad = {.log_decay = tokens(), .x = tokens()};
+    if (complex) {
+      in.angle = tokens(), in.x_imag = tokens(), out.h_imag = tokens(), given.h_imag = tokens();
+      grad.angle = tokens(), grad.x_imag = tokens();
+    }
+    if (c.direction != "step") return;
+    out.final_states.state = arrays.take<2>({c.B, N});
+    if (complex) out.final_states.imag = arrays.take<2>({c.B, N});
+    in.initial = {out.final_states.state, out.final_states.imag};
+  }
+  void forward(Context& context) { scan(in, {}, form, out, context); }
+  void backward(Context& context) { scan_vjp(in, {}, form, given, grad, context); }
+};
+
+struct S6 {
+  Arrays arrays;
+  ScanS6Inputs<float> in;
+  ScanS6Outputs<float> out;
+  ScanS6Cotangents<float> given;
+  ScanS6Gradients<float> grad;
+  ScanTape<float> tape;
+  Form form;
+
+  explicit S6(const BenchCase& c)
+      : arrays(c.B * c.T * (6 * c.H * c.K + 4 * c.V) + (2 + c.B) * c.H * c.K * c.V + 2 * c.H * c.K), form(c.form) {
+    const Index C = c.H * c.K, N = c.V;
+    const auto channels = [&] { return arrays.take<3>({c.B, c.T, C}); };
+    const auto states = [&] { return arrays.take<3>({c.B, c.T, N}); };
+    in = {.x = channels(),
+          .step = arrays.signed_as<3>(0.05f, {c.B, c.T, C}),
+          // Not the multiples of one rate that Mamba starts from: what training makes of them.
+          .a = arrays.signed_as<2>(-4.0f, {C, N}),
+          .b = states(),
+          .c = states(),
+          .d = arrays.take<1>({C})};
+    out.o = channels();
+    given = {.o = channels(), .tape = &tape};
+    grad = {
+        .x = channels(), .step = channels(), .a = arrays.take<2>({C, N}), .b = states(), .c = states(), .d = arrays.take<1>({C})};
+    if (c.direction != "step") return;
+    out.final_state = arrays.take<3>({c.B, C, N});
+    in.initial_state = out.final_state;
+  }
+  void forward(Context& context) { scan_s6(in, {}, form, out, context); }
+  void backward(Context& context) { scan_s6_vjp(in, {}, form, given, grad, context); }
+};
+
+/// Flops of a number of state and token, from the cost model in scan.h.
+struct Cost {
+  double forward, backward;
+};
+
+template <class W>
+BenchWork bench_of(const std::shared_ptr<W>& work, const BenchCase& c, const Cost& cost, Index numbers) {
+  BenchWork bench;
+  const double updates = double(c.B * c.T * numbers);
+  bench.state_bytes = double(sizeof(float)) * double(numbers);
+  if (c.direction == "step" || c.direction == "forward") {
+    bench.run = [work](Context& context) { work->forward(context); };
+    bench.flops = updates * cost.forward;
+    return bench;
+  }
+  work->out.tape = &work->tape;
+  if (c.direction == "backward") {
+    auto ready = std::make_shared<bool>(false);
+    bench.run = [=](Context& context) {
+      if (!*ready) work->forward(context);
+      *ready = true;
+      work->backward(context);
+    };
+    bench.flops = updates * cost.backward;
+    return bench;
+  }
+  bench.run = [work](Context& context) {
+    work->forward(context);
+    work->backward(context);
+  };
+  bench.flops = updates * (cost.forward + cost.backward);
+  return bench;
+}
+
+}  // namespace
+
+std::vector<BenchCase> bench_cases(bool quick) {
+  std::vector<BenchCase> all;
+  const auto add = [&](const char* variant, const char* direction, Index T, Index H) {
+    const bool step = std::string_view(direction) == "step";
+    all.push_back({.subject = "scan",
+                   .variant = variant,
+                   .form = step ? Form::step : Form::chunk,
+                   .direction = direction,
+                   .T = T,
+                   .H = H,
+                   .K = 64,
+                   .V = std::string_view(variant) == "s6" ? 16 : 1});
+  };
+  for (const char* variant : {"real", "complex", "s6"}) {
+    for (Index T : quick ? std::vector<Index>{2048} : std::vector<Index>{512, 2048, 8192})
+      for (const char* direction : {"forward", "backward"}) add(variant, direction, T, 8);
+    add(variant, "step", 1, 8);
+    for (const char* direction : {"forward", "backward"})
+      if (!quick) add(variant, direction, 16384, 1);
+  }
+  return all;
+}
+
+BenchWork prepare_bench(const BenchCase& c) {
+  const Index channels = c.H * c.K;
+  if (c.variant == "s6") return bench_of(std::make_shared<S6>(c), c, {15, 28}, channels * c.V);
+  const bool complex = c.variant == "complex";
+  require(complex || c.variant == "real", "scan", "expected the variant real, complex or s6, got ", c.variant);
+  return bench_of(std::make_shared<Plain>(c, complex), c, complex ? Cost{40, 54} : Cost{12, 15}, channels * (complex ? 2 : 1));
+}
+
+}  // namespace isomer::scan_detail
