@@ -61,7 +61,7 @@ Context::~Context() {
   for (auto& thread : pool_) thread.join();
 }
 
-void Context::run(Index count, Task task) {
+void Context::run(Index count, Task task, Wake wake) {
   if (count <= 0) return;
   if (pool_.empty() || count == 1) {
     for (Index i = 0; i < count; ++i) task.call(task.self, i, workspaces_[0]);
@@ -73,11 +73,18 @@ void Context::run(Index count, Task task) {
     count_ = count;
     failure_ = nullptr;
     next_.store(0, std::memory_order_relaxed);
-    busy_.store(threads_ - 1, std::memory_order_relaxed);
+    open_ = true;
     round_.fetch_add(1, std::memory_order_release);
   }
-  start_.notify_all();
+  // Waking costs as much as brief work. In a row of brief calls one now and then does it: if they follow each other closely, the
+  // threads stay awake from then on; if not, it is lost among the time between.
+  constexpr unsigned kRow = 8;
+  if (wake == Wake::all || ++brief_ % kRow == 0) start_.notify_all();
   work(workspaces_[0]);
+  {
+    const std::lock_guard lock(mutex_);
+    open_ = false;
+  }
   if (!spin([this] { return busy_.load(std::memory_order_acquire) == 0; })) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return busy_.load(std::memory_order_acquire) == 0; });
@@ -110,6 +117,8 @@ void Context::worker(int id) {
       const std::lock_guard lock(mutex_);
       seen = round_.load(std::memory_order_relaxed);
       if (stop_) return;
+      if (!open_) continue;
+      busy_.fetch_add(1, std::memory_order_relaxed);
     }
     work(workspaces_[std::size_t(id)]);
     if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {

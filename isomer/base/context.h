@@ -66,7 +66,12 @@ class Context {
   /// Calls task(i, scratch) once for every i in [0, count) and returns when all are done. The first exception is rethrown.
   template <class F>
   void parallel(Index count, F&& task) {
-    run(count, {&task, [](void* f, Index i, Workspace& w) { (*static_cast<std::remove_reference_t<F>*>(f))(i, w); }});
+    run(count, task_of(task), Wake::all);
+  }
+  /// The same for a few microseconds of work: threads that still look for work help, those that sleep are mostly left asleep.
+  template <class F>
+  void parallel_briefly(Index count, F&& task) {
+    run(count, task_of(task), Wake::none);
   }
 
  private:
@@ -74,7 +79,12 @@ class Context {
     void* self = nullptr;
     void (*call)(void*, Index, Workspace&) = nullptr;
   };
-  void run(Index count, Task task);
+  template <class F>
+  [[nodiscard]] static Task task_of(F& task) {
+    return {&task, [](void* f, Index i, Workspace& w) { (*static_cast<F*>(f))(i, w); }};
+  }
+  enum class Wake { all, none };
+  void run(Index count, Task task, Wake wake);
   void work(Workspace& workspace);
   void worker(int id);
 
@@ -83,7 +93,8 @@ class Context {
   std::vector<Workspace> workspaces_;  // one a thread
   std::vector<std::thread> pool_;
 
-  // A round of work: `round_` counts up when one starts, workers count `busy_` down when they have left it.
+  // A round of work: `round_` counts up when one starts. Threads that come while it is open join it and are counted in `busy_`;
+  // nobody waits for those that do not.
   std::mutex mutex_;
   std::condition_variable start_, done_;
   std::atomic<unsigned> round_{0};
@@ -91,7 +102,8 @@ class Context {
   std::atomic<int> busy_{0};
   Index count_ = 0;
   Task task_;
-  bool stop_ = false;
+  unsigned brief_ = 0;
+  bool open_ = false, stop_ = false;
   std::exception_ptr failure_;
 };
 

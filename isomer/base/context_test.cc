@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "isomer/base/error.h"
@@ -22,6 +24,19 @@ TEST(Context, RunsEveryTaskOnceForAnyNumberOfThreads) {
       context.parallel(count, [&](Index i, Workspace&) { ++calls[std::size_t(i)]; });
       for (int n : calls) EXPECT_EQ(n, 1);
     }
+  }
+}
+
+TEST(Context, BriefWorkIsDoneWhetherThreadsSleepOrNot) {
+  Context context(3);
+  for (int round = 0; round < 200; ++round) {
+    // Long enough for the threads to fall asleep now and then.
+    if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::vector<int> calls(5, 0);
+    context.parallel_briefly(5, [&](Index i, Workspace&) { ++calls[std::size_t(i)]; });
+    EXPECT_EQ(calls, std::vector<int>(5, 1));
+    context.parallel(5, [&](Index i, Workspace&) { ++calls[std::size_t(i)]; });
+    EXPECT_EQ(calls, std::vector<int>(5, 2));
   }
 }
 

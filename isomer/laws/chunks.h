@@ -63,6 +63,24 @@ struct Chunks {
       task(i / groups, h, H - h < width ? H - h : width, workspace);
     });
   }
+  /// task(n, h, workspace) for every head, for the step form. Each head moves `state` elements for each of its tokens.
+  template <class F>
+  void each_stepped(Context& context, Index state, F&& task) const {
+    // 64 KiB of floats: a few microseconds, which only a thread that is awake can share.
+    constexpr Index kTask = 16384;
+    Index tokens = 0;
+    for (const Sequence& s : sequences) tokens = s.length > tokens ? s.length : tokens;
+    const Index moved = state * tokens > 0 ? state * tokens : 1, each = moved < kTask ? kTask / moved : 1;
+    auto some = [&](Index i, Workspace& workspace) {
+      for (Index j = i * each; j < (i + 1) * each && j < heads(); ++j) {
+        const Workspace::Scope scope(workspace);
+        task(j / H, j % H, workspace);
+      }
+    };
+    const Index tasks = ceil_div(heads(), each);
+    if (moved * heads() <= 8 * kTask) return context.parallel_briefly(tasks, some);
+    context.parallel(tasks, some);
+  }
   /// Heads of a group: kNeighbours, or fewer if threads would have nothing to do. What a head computes does not depend on it.
   [[nodiscard]] Index group_width(int threads) const;
 };

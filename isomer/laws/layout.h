@@ -59,6 +59,12 @@ template <class T, int R>
   return copy;
 }
 
+/// Can rows of the state be read and written where they are?
+template <class T>
+[[nodiscard]] bool in_place(const View<T, 4>& state) {
+  return state.present() && (state.shape[3] == 1 || state.stride[3] == 1);
+}
+
 /// The view itself if its last axis is dense, else a dense stand-in for what is to be written: copy_back() moves it.
 template <class T, int R>
 [[nodiscard]] View<T, R> dense_output(const View<T, R>& x, Workspace& scratch) {

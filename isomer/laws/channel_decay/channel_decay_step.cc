@@ -1,27 +1,16 @@
 // The step form: heads in parallel, each one token after the other with its state in place where its rows are dense.
-#include <algorithm>
-
 #include "isomer/laws/channel_decay/channel_decay_plan.h"
 
 namespace isomer::channel_decay_detail {
 
 namespace {
 
-// Elements of state that a task moves at least: below 128 KiB waking another thread costs more than it saves.
-constexpr Index kTask = 32768;
-
-template <class T>
-bool dense(const View<T, 4>& state) {
-  return state.present() && (state.shape[3] == 1 || state.stride[3] == 1);
-}
-
 template <class T, Isa I>
 void step_head(const Plan<T>& plan, Index n, Index h, const ChannelDecayOutputs<T>& out, Workspace& workspace) {
-  const Workspace::Scope scope(workspace);
   const Index P = padded(plan.K), L = plan.sequences[n].length;
   const auto& initial = plan.in.initial_state;
   const auto& last = out.final_state;
-  const bool read_in_place = L > 0 && dense(initial), write_in_place = L > 0 && dense(last);
+  const bool read_in_place = L > 0 && in_place(initial), write_in_place = L > 0 && in_place(last);
   T* state = read_in_place && write_in_place ? nullptr : workspace.take<T>(plan.state_size());
   if (!read_in_place) plan.fetch(initial, n, h, state);
   const StepState<T> s{.from = read_in_place ? Rows<const T>{initial.at(n, h), initial.stride[2]} : Rows<const T>{state, plan.V},
@@ -39,12 +28,9 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ChannelDecayOutputs<
 
 template <class T>
 void step(const Plan<T>& plan, const ChannelDecayOutputs<T>& out, Context& context) {
-  const Index each = std::max<Index>(1, kTask / (plan.K * plan.V * std::max<Index>(1, plan.in.q.shape[1])));
   with_isa(context.isa(), [&]<Isa I>() {
-    context.parallel(ceil_div(plan.heads(), each), [&](Index task, Workspace& workspace) {
-      for (Index i = task * each; i < std::min(plan.heads(), (task + 1) * each); ++i)
-        step_head<T, I>(plan, i / plan.H, i % plan.H, out, workspace);
-    });
+    plan.each_stepped(context, plan.K * plan.V,
+                      [&](Index n, Index h, Workspace& workspace) { step_head<T, I>(plan, n, h, out, workspace); });
   });
 }
 

@@ -1,30 +1,19 @@
 // The step form: heads in parallel, each one token after the other with its state in place where its rows are dense.
-#include <algorithm>
-
 #include "isomer/laws/scalar_decay/scalar_decay_plan.h"
 
 namespace isomer::scalar_decay_detail {
 
 namespace {
 
-// Elements of state that a task moves at least: below 128 KiB waking another thread costs more than it saves.
-constexpr Index kTask = 32768;
-
-template <class T>
-bool dense(const View<T, 4>& state) {
-  return state.present() && (state.shape[3] == 1 || state.stride[3] == 1);
-}
-
 template <class T, Isa I>
 void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T>& out, Workspace& workspace) {
-  const Workspace::Scope scope(workspace);
   const Index K = plan.K, V = plan.V, L = plan.sequences[n].length;
   const auto& initial = plan.in.initial.state;
   const auto& last = out.final_states.state;
   // `subtract` keeps its sums about a mean when there is more than one token: that takes a pass of its own at both ends.
   const bool shifted = plan.rule.centred && L > 1;
-  const bool in_place = !shifted && L > 0;
-  const bool read_in_place = in_place && dense(initial), write_in_place = in_place && dense(last);
+  const bool direct = !shifted && L > 0;
+  const bool read_in_place = direct && in_place(initial), write_in_place = direct && in_place(last);
   T* sums = read_in_place && write_in_place ? nullptr : workspace.take<T>(K * V);
   T* p = workspace.take<T>(2 * (K + V) + 1);
   Edge<T> edge{nullptr, p, p + K, p + K + V, p + 2 * K + V, p + 2 * K + 2 * V};
@@ -55,12 +44,9 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T
 
 template <class T>
 void step(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context) {
-  const Index each = std::max<Index>(1, kTask / (plan.K * plan.V * std::max<Index>(1, plan.in.q.shape[1])));
   with_isa(context.isa(), [&]<Isa I>() {
-    context.parallel(ceil_div(plan.heads(), each), [&](Index task, Workspace& workspace) {
-      for (Index i = task * each; i < std::min(plan.heads(), (task + 1) * each); ++i)
-        step_head<T, I>(plan, i / plan.H, i % plan.H, out, workspace);
-    });
+    plan.each_stepped(context, plan.K * plan.V,
+                      [&](Index n, Index h, Workspace& workspace) { step_head<T, I>(plan, n, h, out, workspace); });
   });
 }
 
