@@ -1,4 +1,5 @@
-"""Installs a build into an empty folder, then builds and runs an outside project whose main is the C++ of the README."""
+"""Installs a build into an empty folder, then builds and runs outside projects: one whose main is the C++ of the README, and the
+examples. Each must print what its README says."""
 import re
 import shutil
 import subprocess
@@ -17,26 +18,36 @@ def run(*command):
     return done.stdout
 
 
-def block(text, language):
-    """The first fenced block of a language."""
-    return re.search(rf"^```{language}\n(.*?)^```", text, re.M | re.S).group(1)
+def blocks(path, language):
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
+
+
+def build_outside(source, folder, prefix):
+    run("cmake", "-S", source, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder)
+
+
+def expect_printed(program, expected):
+    printed = run(program)
+    if printed != expected:
+        sys.exit(f"expected {program.name} to print\n{expected}got\n{printed}")
 
 
 def main():
     build = Path(sys.argv[1])
-    readme = (ROOT / "README.md").read_text()
     with tempfile.TemporaryDirectory() as folder:
         prefix, outside = Path(folder) / "prefix", Path(folder) / "outside"
         run("cmake", "--install", build, "--prefix", prefix)
         outside.mkdir()
         shutil.copy(HERE / "CMakeLists.txt", outside)
-        (outside / "main.cc").write_text(block(readme, "cpp"))
-        run("cmake", "-S", outside, "-B", outside / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
-        run("cmake", "--build", outside / "build")
-        printed = run(outside / "build" / "outside")
-        expected = block(readme, "text")
-        if printed != expected:
-            sys.exit(f"expected the README's program to print\n{expected}got\n{printed}")
+        (outside / "main.cc").write_text(blocks(ROOT / "README.md", "cpp")[0])
+        build_outside(outside, outside / "build", prefix)
+        expect_printed(outside / "build" / "outside", blocks(ROOT / "README.md", "text")[0])
+        examples = Path(folder) / "examples"
+        build_outside(ROOT / "examples", examples, prefix)
+        for name, expected in zip(("stream_delta", "train_decay", "fork_state"), blocks(ROOT / "examples" / "README.md", "text"), strict=True):
+            expect_printed(examples / name, expected)
         private = [str(h) for h in (prefix / "include").rglob("*_impl.h")]
         if private:
             sys.exit(f"expected no private headers, got {private}")
