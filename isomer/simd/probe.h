@@ -16,6 +16,9 @@ struct Probe {
   static void combine(const T* a, const T* b, const T* c, T* out) noexcept;
   /// mantissa · 2^exponent = a.
   static void split(const T* a, T* mantissa, T* exponent) noexcept;
+  /// out = mantissa · 2^exponent by an addition of exponents.
+  static void join(const T* mantissa, const T* exponent, T* out) noexcept;
+  static void sum_rows(const T* src, Index lds, T* out) noexcept;
   static void transpose(const T* src, Index lds, T* dst, Index ldd) noexcept;
 };
 

@@ -44,6 +44,15 @@ void Probe<T, I>::split(const T* a, T* mantissa, T* exponent) noexcept {
   e.store(exponent);
 }
 template <class T, Isa I>
+void Probe<T, I>::join(const T* mantissa, const T* exponent, T* out) noexcept {
+  const auto shift = Vec<T, I>::set(sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52));
+  add_exponent(Vec<T, I>::load(mantissa), Vec<T, I>::load(exponent) + shift).store(out);
+}
+template <class T, Isa I>
+void Probe<T, I>::sum_rows(const T* src, Index lds, T* out) noexcept {
+  Vec<T, I>::sum_rows(src, lds).store(out);
+}
+template <class T, Isa I>
 void Probe<T, I>::transpose(const T* src, Index lds, T* dst, Index ldd) noexcept {
   Vec<T, I>::transpose(src, lds, dst, ldd);
 }

@@ -11,10 +11,12 @@
 //   copysign(size, sign)
 //   round_even(a), pow2(n)     nearest integer; 2^n for an integer-valued n in the normal range
 //   low_bits_to_exponent(a)    the bits of a shifted into the exponent field: 2^n from 1.5·2^m + bias + n (m = mantissa bits)
+//   add_exponent(a, b)         a·2^n from b = 1.5·2^m + n, as long as a and the result are normal
 //   split_exponent(a, e)       a = result · 2^e, result in [√½, √2), for normal a > 0
 //   a < b -> Mask, select(mask, yes, no)
 //   sum(a), largest(a)         over the lanes
 //   transpose(src, lds, dst, ldd)   a lanes × lanes block
+//   sum_rows(src, lds)         the vector of the sums of the rows of such a block
 #include "isomer/base/cpu.h"
 #include "isomer/base/index.h"
 

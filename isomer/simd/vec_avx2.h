@@ -38,6 +38,22 @@ struct Vec<T, Isa::avx2> {
     else
       transpose4(src, lds, dst, ldd);
   }
+  // A transposition that adds up what it interleaves.
+  static HWY_INLINE Vec sum_rows(const T* src, Index lds) {
+    const Tag d;
+    const hn::Repartition<double, Tag> d64;
+    Raw r[lanes];
+    for (int i = 0; i < lanes; ++i) r[i] = hn::LoadU(d, src + i * lds);
+    if constexpr (sizeof(T) == 4) {
+      for (int i = 0; i < 4; ++i)
+        r[i] = hn::Add(hn::InterleaveLower(d, r[2 * i], r[2 * i + 1]), hn::InterleaveUpper(d, r[2 * i], r[2 * i + 1]));
+    }
+    for (int i = 0; i < 2; ++i) {
+      const auto a = hn::BitCast(d64, r[2 * i]), b = hn::BitCast(d64, r[2 * i + 1]);
+      r[i] = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, a, b)), hn::BitCast(d, hn::InterleaveUpper(d64, a, b)));
+    }
+    return {hn::Add(hn::ConcatLowerLower(d, r[1], r[0]), hn::ConcatUpperUpper(d, r[1], r[0]))};
+  }
 
   friend HWY_INLINE Vec operator+(Vec a, Vec b) { return {hn::Add(a.v, b.v)}; }
   friend HWY_INLINE Vec operator-(Vec a, Vec b) { return {hn::Sub(a.v, b.v)}; }
@@ -66,6 +82,9 @@ struct Vec<T, Isa::avx2> {
   }
   friend HWY_INLINE Vec low_bits_to_exponent(Vec a) {
     return {hn::BitCast(Tag(), hn::ShiftLeft<kMantissa>(hn::BitCast(UTag(), a.v)))};
+  }
+  friend HWY_INLINE Vec add_exponent(Vec a, Vec b) {
+    return {hn::BitCast(Tag(), hn::Add(hn::BitCast(UTag(), a.v), hn::ShiftLeft<kMantissa>(hn::BitCast(UTag(), b.v))))};
   }
   friend HWY_INLINE Vec split_exponent(Vec a, Vec& exponent) {
     const UTag du;

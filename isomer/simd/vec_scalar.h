@@ -29,6 +29,7 @@ struct Vec<T, Isa::scalar> {
     if (n > 0) *p = v;
   }
   static void transpose(const T* src, Index, T* dst, Index) { *dst = *src; }
+  static Vec sum_rows(const T* src, Index) { return {*src}; }
 
   friend Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
   friend Vec operator-(Vec a, Vec b) { return {a.v - b.v}; }
@@ -46,6 +47,9 @@ struct Vec<T, Isa::scalar> {
   friend Vec round_even(Vec a) { return {std::nearbyint(a.v)}; }
   friend Vec pow2(Vec n) { return {std::bit_cast<T>(Bits(Bits(Signed(n.v)) + Bits(kBias)) << kMantissa)}; }
   friend Vec low_bits_to_exponent(Vec a) { return {std::bit_cast<T>(Bits(std::bit_cast<Bits>(a.v) << kMantissa))}; }
+  friend Vec add_exponent(Vec a, Vec b) {
+    return {std::bit_cast<T>(Bits(std::bit_cast<Bits>(a.v) + Bits(std::bit_cast<Bits>(b.v) << kMantissa)))};
+  }
   friend Vec split_exponent(Vec a, Vec& exponent) {
     const Bits i = std::bit_cast<Bits>(a.v) + (std::bit_cast<Bits>(T(1)) - std::bit_cast<Bits>(kRootHalf));
     exponent.v = T(Signed(i >> kMantissa) - Signed(kBias));

@@ -104,6 +104,8 @@ TEST(Vec, ReducesAndTransposes) {
       for (Index j = 0; j < n; ++j) EXPECT_EQ(dst[std::size_t(j * ldd + i)], src[std::size_t(i * lds + j)]);
     for (Index i = 0; i < n; ++i) EXPECT_EQ(dst[std::size_t(i * ldd + n)], T(-1));
     EXPECT_EQ(P::sum(src.data()), T(n * (n - 1) / 2));
+    P::sum_rows(src.data(), lds, dst.data());
+    for (Index i = 0; i < n; ++i) EXPECT_EQ(dst[std::size_t(i)], T(n * (n - 1) / 2 + i * lds * n));
     EXPECT_EQ(P::largest(src.data()), T(n - 1));
   });
 }
@@ -121,6 +123,8 @@ TEST(Vec, SplitsExponentsAndMakesPowers) {
       EXPECT_EQ(std::ldexp(mantissa[0], int(exponent[0])), x);
       EXPECT_GE(mantissa[0], T(0.7071067));
       EXPECT_LT(mantissa[0], T(1.4142136));
+      P::join(mantissa.data(), exponent.data(), in.data());
+      EXPECT_EQ(in[0], x);
       T power = 0;
       const T n = T(e);
       map<T, I>(Function::pow2, &n, &power, 1);

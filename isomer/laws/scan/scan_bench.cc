@@ -46,8 +46,9 @@ struct Plain {
   ScanGradients<float> grad;
   ScanTape<float> tape;
   Form form;
+  ScanOptions options;
 
-  Plain(const BenchCase& c, bool complex) : arrays(c.H * c.K * c.B * (12 * c.T + 2)), form(c.form) {
+  Plain(const BenchCase& c, bool complex) : arrays(c.H * c.K * c.B * (12 * c.T + 2)), form(c.form), options{c.chunk} {
     const Index N = c.H * c.K;
     const auto tokens = [&] { return arrays.take<3>({c.B, c.T, N}); };
     in = {.log_decay = arrays.signed_as<3>(-0.1f, {c.B, c.T, N}), .x = tokens()};
@@ -63,8 +64,8 @@ struct Plain {
     if (complex) out.final_states.imag = arrays.take<2>({c.B, N});
     in.initial = {out.final_states.state, out.final_states.imag};
   }
-  void forward(Context& context) { scan(in, {}, form, out, context); }
-  void backward(Context& context) { scan_vjp(in, {}, form, given, grad, context); }
+  void forward(Context& context) { scan(in, options, form, out, context); }
+  void backward(Context& context) { scan_vjp(in, options, form, given, grad, context); }
 };
 
 struct S6 {
@@ -75,9 +76,12 @@ struct S6 {
   ScanS6Gradients<float> grad;
   ScanTape<float> tape;
   Form form;
+  ScanOptions options;
 
   explicit S6(const BenchCase& c)
-      : arrays(c.B * c.T * (6 * c.H * c.K + 4 * c.V) + (2 + c.B) * c.H * c.K * c.V + 2 * c.H * c.K), form(c.form) {
+      : arrays(c.B * c.T * (6 * c.H * c.K + 4 * c.V) + (2 + c.B) * c.H * c.K * c.V + 2 * c.H * c.K),
+        form(c.form),
+        options{c.chunk} {
     const Index C = c.H * c.K, N = c.V;
     const auto channels = [&] { return arrays.take<3>({c.B, c.T, C}); };
     const auto states = [&] { return arrays.take<3>({c.B, c.T, N}); };
@@ -96,8 +100,8 @@ struct S6 {
     out.final_state = arrays.take<3>({c.B, C, N});
     in.initial_state = out.final_state;
   }
-  void forward(Context& context) { scan_s6(in, {}, form, out, context); }
-  void backward(Context& context) { scan_s6_vjp(in, {}, form, given, grad, context); }
+  void forward(Context& context) { scan_s6(in, options, form, out, context); }
+  void backward(Context& context) { scan_s6_vjp(in, options, form, given, grad, context); }
 };
 
 /// Flops of a number of state and token, from the cost model in scan.h.

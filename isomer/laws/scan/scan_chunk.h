@@ -15,7 +15,8 @@ inline constexpr Index kBlock = 16;
 template <class T>
 struct Tokens {
   Rows<const T> log_decay, angle, x, x_imag;
-  Index count, width;  // tokens, channels
+  Index count, width;   // tokens, channels
+  Index before, after;  // tokens of the sequence around the chunk, whose rows may be asked for
 };
 
 /// States of `width` channels; imag is null when real.
@@ -40,6 +41,7 @@ template <class T>
 struct S6Tokens {
   Rows<const T> x, step, b, c;
   Index count, width, N;
+  Index before, after;
 };
 
 /// What belongs to the channels of a block; channels that do not exist are 0.
@@ -63,7 +65,7 @@ struct S6Backward {
 /// Where a step reads the state [width,N] and where it leaves it: rows of N dense elements, the same memory or not.
 template <class T>
 struct S6Step {
-  Rows<const T> a, from;  // a itself; from.data null: zero
+  Rows<const T> a, from;  // a itself; the state before, which may be one row for all (stride 0)
   Rows<T> to;
   const T* d;  // [width] or null
 };

@@ -14,6 +14,23 @@ ISOMER_INLINE T* row(const Rows<T>& rows, Index t, Index c) {
   return rows.data + t * rows.stride + c;
 }
 
+/// Rows ahead that are asked for: neighbouring tokens are a page or so apart, which the hardware does not foresee.
+inline constexpr Index kAhead = 8;
+
+/// Vectors of a cache line.
+template <class T, Isa I>
+constexpr int lines() {
+  return int(64 / (sizeof(T) * simd::Vec<T, I>::lanes));
+}
+
+/// Asks for the line of row t + kAhead (down: t − kAhead) that holds channel c, of every tensor.
+template <class T, Isa I, bool down, class... R>
+ISOMER_INLINE void ask(Index before, Index count, Index after, Index t, Index c, const R&... rows) {
+  const Index next = down ? t - kAhead : t + kAhead;
+  if (next < -before || next >= count + after) return;
+  ((rows.data != nullptr ? __builtin_prefetch(rows.data + next * rows.stride + c) : void()), ...);
+}
+
 /// Sine and cosine of any angle: those beyond the vector functions go through the library, one by one.
 template <class T, Isa I>
 ISOMER_INLINE simd::SinCos<T, I> rotation(simd::Vec<T, I> angle) {
@@ -170,6 +187,10 @@ void backward_columns(const Tokens<T>& x, const State<T>& back, const BackwardRo
   for (int i = 0; i < vectors; ++i)
     g[i] = {V::load(back.real + at(i), left(i)), complex ? V::load(back.imag + at(i), left(i)) : V::zero()};
   for (Index t = x.count; t-- > 0;) {
+#pragma GCC unroll 4
+    for (int i = 0; i < vectors; i += lines<T, I>())
+      ask<T, I, true>(x.before, x.count, x.after, t, at(i), io.grad_h, io.grad_x, io.grad_log_decay, io.grad_h_imag,
+                      io.grad_x_imag, io.grad_angle);
 #pragma GCC unroll 4
     for (int i = 0; i < vectors; ++i) {
       const Index place = t * kColumns + i * V::lanes;

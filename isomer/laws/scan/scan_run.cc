@@ -14,6 +14,33 @@ constexpr Index kChunk = 64;
 constexpr Index kWidest = 128;
 
 template <class T>
+bool dense(const View<T, 2>& x) {
+  return x.present() && (x.shape[1] <= 1 || x.stride[1] == 1);
+}
+/// Channels first … of a state: where they lie if they lie dense, else a copy; zeros if there is none.
+template <class T>
+const T* fetch(const View<const T, 2>& from, Index n, Index first, Index width, Workspace& workspace) {
+  if (dense(from)) return from.at(n, first);
+  T* copy = workspace.take<T>(width);
+  for (Index i = 0; i < width; ++i) copy[i] = from.present() ? from(n, first + i) : T(0);
+  return copy;
+}
+/// Where a state may be worked on: where it is to be left, or in the scratch.
+template <class T>
+T* place(const View<T, 2>& to, Index n, Index first, Index width, Workspace& workspace) {
+  return dense(to) ? to.at(n, first) : workspace.take<T>(width);
+}
+template <class T>
+void leave(const T* from, Index n, Index first, Index width, const View<T, 2>& to) {
+  for (Index i = 0; i < width && to.present() && !dense(to); ++i) to(n, first + i) = from[i];
+}
+template <class T>
+void copy(const State<const T>& from, const State<T>& to, Index width) {
+  if (from.real != to.real) std::copy_n(from.real, width, to.real);
+  if (from.imag != to.imag) std::copy_n(from.imag, width, to.imag);
+}
+
+template <class T>
 struct Work {
   const ScanInputs<T>& in;
   const Cut& cut;
@@ -21,7 +48,15 @@ struct Work {
 
   [[nodiscard]] Tokens<T> tokens(Index n, Index c, Index first, Index width) const {
     const auto rows = [&](const View<const T, 3>& x) { return cut.chunks.rows(x, n, first, c); };
-    return {rows(in.log_decay), rows(in.angle), rows(in.x), rows(in.x_imag), cut.chunks.tokens_of(n, c), width};
+    const Index count = cut.chunks.tokens_of(n, c), before = c * cut.chunks.C;
+    return {rows(in.log_decay),
+            rows(in.angle),
+            rows(in.x),
+            rows(in.x_imag),
+            count,
+            width,
+            before,
+            cut.chunks.sequences[n].length - before - count};
   }
   template <class U>
   [[nodiscard]] State<U> edge(U* edges, Index n, Index c, Index first) const {
@@ -29,24 +64,23 @@ struct Work {
     U* p = edges + cut.chunks.edge_index(n, 0, c) * parts * cut.channels + first;
     return {p, complex ? p + cut.channels : nullptr};
   }
-  [[nodiscard]] State<T> take(Workspace& workspace, Index width) const {
-    return {workspace.take<T>(width), complex ? workspace.take<T>(width) : nullptr};
+  /// A state to start from and where it moves on.
+  struct Moving {
+    State<const T> from;
+    State<T> to;
+  };
+  [[nodiscard]] Moving states(const ScanStates<const T>& from, const ScanStates<T>& to, Index n, Index first, Index width,
+                              Workspace& workspace) const {
+    Moving s{{fetch(from.state, n, first, width, workspace), nullptr}, {place(to.state, n, first, width, workspace), nullptr}};
+    if (complex) s.from.imag = fetch(from.imag, n, first, width, workspace);
+    if (complex) s.to.imag = place(to.imag, n, first, width, workspace);
+    return s;
+  }
+  void leave_states(const State<T>& from, const ScanStates<T>& to, Index n, Index first, Index width) const {
+    leave(from.real, n, first, width, to.state);
+    leave(from.imag, n, first, width, to.imag);
   }
 };
-
-template <class T>
-void fetch(const View<const T, 2>& from, Index n, Index first, Index width, T* to) {
-  for (Index i = 0; i < width && to != nullptr; ++i) to[i] = from.present() ? from(n, first + i) : T(0);
-}
-template <class T>
-void leave(const T* from, Index n, Index first, Index width, const View<T, 2>& to) {
-  for (Index i = 0; i < width && to.present() && from != nullptr; ++i) to(n, first + i) = from[i];
-}
-template <class T>
-void copy(const State<T>& from, const State<T>& to, Index width) {
-  std::copy_n(from.real, width, to.real);
-  if (from.imag != nullptr) std::copy_n(from.imag, width, to.imag);
-}
 
 }  // namespace
 
@@ -61,16 +95,15 @@ void forward(const ScanInputs<T>& in, const Cut& cut, const ScanOutputs<T>& out,
   const Work<T> work{in, cut};
   with_isa(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
-      const State<T> state = work.take(workspace, width);
-      fetch(in.initial.state, n, first, width, state.real);
-      fetch(in.initial.imag, n, first, width, state.imag);
+      const auto [from, state] = work.states(in.initial, out.final_states, n, first, width, workspace);
       for (Index c = 0; c < cut.chunks.chunks(n); ++c) {
-        if (edges) copy(state, work.edge(edges, n, c, first), width);
-        Kernels<T, I>::forward(work.tokens(n, c, first, width), {state.real, state.imag}, state,
-                               cut.chunks.rows(out.h, n, first, c), cut.chunks.rows(out.h_imag, n, first, c));
+        const State<const T> before = c == 0 ? from : State<const T>{state.real, state.imag};
+        if (edges) copy(before, work.edge(edges, n, c, first), width);
+        Kernels<T, I>::forward(work.tokens(n, c, first, width), before, state, cut.chunks.rows(out.h, n, first, c),
+                               cut.chunks.rows(out.h_imag, n, first, c));
       }
-      leave(state.real, n, first, width, out.final_states.state);
-      leave(state.imag, n, first, width, out.final_states.imag);
+      if (cut.chunks.chunks(n) == 0) copy(from, state, width);
+      work.leave_states(state, out.final_states, n, first, width);
     });
   });
 }
@@ -81,10 +114,9 @@ void backward(const ScanInputs<T>& in, const Cut& cut, const T* edges, const Sca
   const Work<T> work{in, cut};
   with_isa(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
-      const State<T> back = work.take(workspace, width);
+      const auto [from, back] = work.states(given.final_states, grad.initial, n, first, width, workspace);
       T* scratch = workspace.take<T>(backward_scratch(cut.chunks.C));
-      fetch(given.final_states.state, n, first, width, back.real);
-      fetch(given.final_states.imag, n, first, width, back.imag);
+      copy(from, back, width);
       for (Index c = cut.chunks.chunks(n); c-- > 0;) {
         const auto rows = [&](const auto& x) { return cut.chunks.rows(x, n, first, c); };
         Kernels<T, I>::backward(
@@ -92,8 +124,7 @@ void backward(const ScanInputs<T>& in, const Cut& cut, const T* edges, const Sca
             {rows(given.h), rows(given.h_imag), rows(grad.log_decay), rows(grad.angle), rows(grad.x), rows(grad.x_imag)},
             scratch);
       }
-      leave(back.real, n, first, width, grad.initial.state);
-      leave(back.imag, n, first, width, grad.initial.imag);
+      work.leave_states(back, grad.initial, n, first, width);
     });
   });
 }

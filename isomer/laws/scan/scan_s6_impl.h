@@ -9,15 +9,15 @@ template <class T>
 struct Exp2;
 template <>
 struct Exp2<float> {
-  // 1.5·2^23 rounds to an integer, and leaves it plus the bias in the low bits.
-  static constexpr float kMagic = 0x1.8p23f + 127, kLowest = -127, kHighest = 128, kSafe = 125;
+  // Adding 1.5·2^23 rounds to an integer and leaves it in the low bits.
+  static constexpr float kMagic = 0x1.8p23f, kBias = 127, kSafe = 125;
   // The rest of 2^r after 1 on |r| ≤ 1/2, relative error 2^-23.4 (simd/minimax.py): decays of 1 are exact, and the share 1 − 2^x
   // that is forgotten has a relative error below 3 epsilon however small it is.
   static constexpr float kRest[] = {0.6931469764f, 0.2402224046f, 0.05550735025f, 0.009671618995f, 0.001326459276f};
 };
 template <>
 struct Exp2<double> {
-  static constexpr double kMagic = 0x1.8p52 + 1023, kLowest = -1023, kHighest = 1024, kSafe = 1021;
+  static constexpr double kMagic = 0x1.8p52, kBias = 1023, kSafe = 1021;
   static constexpr double kRest[] = {0.693147180559945326,     0.240226506959101319,   0.0555041086648200685,
                                      0.00961812910759384773,   0.00133335581467773122, 0.000154035304574911159,
                                      0.0000152527334913421998, 1.32154350780422119e-6, 1.01781999910201394e-7,
@@ -29,14 +29,18 @@ template <bool tame, class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> exp2_product(simd::Vec<T, I> s, simd::Vec<T, I> a) {
   using V = simd::Vec<T, I>;
   using C = Exp2<T>;
-  const V magic = V::set(C::kMagic);
-  V shifted = fma(s, a, magic);
-  // This order of arguments keeps a NaN.
-  if constexpr (!tame) shifted = min(V::set(C::kMagic + C::kHighest), max(V::set(C::kMagic + C::kLowest), shifted));
-  V r = fma(s, a, magic - shifted);
-  if constexpr (!tame) r = min(V::set(T(1)), max(V::set(T(-1)), r));
-  const V p = fma(simd::internal::polynomial(r, C::kRest), r, V::set(T(1)));
-  return p * low_bits_to_exponent(shifted);
+  const V magic = V::set(C::kMagic), one = V::set(T(1));
+  if constexpr (tame) {
+    const V n = fma(s, a, magic), r = fma(s, a, magic - n);
+    // Into the exponent by an integer addition: a product would wait for the ports of the others.
+    return add_exponent(fma(simd::internal::polynomial(r, C::kRest), r, one), n);
+  } else {
+    // This order of arguments keeps a NaN.
+    const V n = min(V::set(C::kMagic + C::kBias + 1), max(V::set(C::kMagic - C::kBias), fma(s, a, magic)));
+    const V r = min(one, max(-one, fma(s, a, magic - n)));
+    const V p = fma(simd::internal::polynomial(r, C::kRest), r, one);
+    return p * low_bits_to_exponent(n + V::set(C::kBias));
+  }
 }
 
 /// Two vectors of channels at a time share what belongs to the state: b and c.
@@ -60,6 +64,7 @@ void s6_forward_pair(const S6Tokens<T>& x, const S6Block<T>& block, T* state, co
   const auto at = [&](int i) { return c + i * V::lanes; };
   const auto left = [&](int i) { return x.width - at(i); };
   for (Index t = 0; t < x.count; ++t) {
+    ask<T, I, false>(x.before, x.count, x.after, t, c, x.x, x.step, o);
     V step[kPair], u[kPair], y[kPair];
 #pragma GCC unroll 2
     for (int i = 0; i < kPair; ++i) {
@@ -135,6 +140,7 @@ ISOMER_INLINE void s6_backward_token(const S6Tokens<T>& x, const S6Block<T>& blo
   const auto at = [&](int i) { return c + i * V::lanes; };
   const auto left = [&](int i) { return x.width - at(i); };
   const Index size = x.N * kBlock;
+  ask<T, I, true>(x.before, x.count, x.after, t, c, io.grad_o, io.grad_x, io.grad_step, x.x, x.step);
   V step[kPair], in[kPair], u[kPair], y[kPair], rate[kPair], from_b[kPair];
 #pragma GCC unroll 2
   for (int i = 0; i < kPair; ++i) {
@@ -196,32 +202,63 @@ void Kernels<T, I>::s6_backward(const S6Tokens<T>& x, const S6Block<T>& block, c
 template <class T, Isa I>
 void Kernels<T, I>::s6_sums(const T* sums, Index count, Index N, Rows<T> to) noexcept {
   using V = simd::Vec<T, I>;
-  for (Index t = 0; t < count; ++t)
-    for (Index n = 0; n < N; ++n) to.data[t * to.stride + n] = sum(V::load(sums + (t * N + n) * V::lanes));
+  for (Index t = 0; t < count; ++t) {
+    const T* from = sums + t * N * V::lanes;
+    T* out = to.data + t * to.stride;
+    Index n = 0;
+    for (; n + V::lanes <= N; n += V::lanes) V::sum_rows(from + n * V::lanes, V::lanes).store(out + n);
+    for (; n < N; ++n) out[n] = sum(V::load(from + n * V::lanes));
+  }
+}
+
+/// 2^x; 0 and inf beyond the range.
+template <class T, Isa I>
+ISOMER_INLINE simd::Vec<T, I> exp2_clamped(simd::Vec<T, I> x) {
+  using V = simd::Vec<T, I>;
+  using C = Exp2<T>;
+  const V magic = V::set(C::kMagic + C::kBias);
+  // This order of arguments keeps a NaN.
+  const V y = min(V::set(C::kBias + 1), max(V::set(-C::kBias), x)), n = y + magic, r = y - (n - magic);
+  return fma(simd::internal::polynomial(r, C::kRest), r, V::set(T(1))) * low_bits_to_exponent(n);
+}
+
+/// One token of channels c … c + count − 1, at most as many as a vector has lanes, so that what belongs to a channel is made and
+/// put together by vectors.
+template <class T, Isa I>
+ISOMER_INLINE void s6_step_channels(const S6Tokens<T>& x, const S6Step<T>& s, const Rows<T>& o, Index t, Index c, Index count) {
+  using V = simd::Vec<T, I>;
+  const T *b = x.b.data + t * x.b.stride, *cs = x.c.data + t * x.c.stride;
+  const V in = V::load(row<const T, I>(x.x, t, c), count), step = V::load(row<const T, I>(x.step, t, c), count);
+  T inputs[V::lanes], rates[V::lanes], sums[V::lanes * V::lanes];
+  (step * in).store(inputs);
+  (step * V::set(T(1.4426950408889634074))).store(rates);
+  for (Index i = 0; i < count; ++i) {
+    const V u = V::set(inputs[i]), rate = V::set(rates[i]);
+    const T *a = s.a.data + (c + i) * s.a.stride, *from = s.from.data + (c + i) * s.from.stride;
+    T* to = s.to.data + (c + i) * s.to.stride;
+    V y = V::zero();
+    chunk::each_vector<V>(x.N, [&](Index n, Index left) {
+      const V decay = exp2_clamped(rate * V::load(a + n, left));
+      const V h = fma(decay, V::load(from + n, left), u * V::load(b + n, left));
+      h.store(to + n, left);
+      y = fma(V::load(cs + n, left), h, y);
+    });
+    y.store(sums + i * V::lanes);
+  }
+  for (Index i = count; i < V::lanes; ++i) V::zero().store(sums + i * V::lanes);
+  const V d = s.d == nullptr ? V::zero() : V::load(s.d + c, count);
+  fma(d, in, V::sum_rows(sums, V::lanes)).store(row<T, I>(o, t, c), count);
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::s6_step(const S6Tokens<T>& x, const S6Step<T>& s, Rows<T> o) noexcept {
-  using V = simd::Vec<T, I>;
-  Rows<const T> from = s.from;
+  constexpr Index lanes = simd::Vec<T, I>::lanes;
+  S6Step<T> state = s;
   for (Index t = 0; t < x.count; ++t) {
-    const T *b = x.b.data + t * x.b.stride, *cs = x.c.data + t * x.c.stride;
-    const T *in = x.x.data + t * x.x.stride, *step = x.step.data + t * x.step.stride;
-    T* out = o.data + t * o.stride;
-    for (Index c = 0; c < x.width; ++c) {
-      const V u = V::set(step[c] * in[c]), rate = V::set(step[c] * T(1.4426950408889634074));
-      const T *a = s.a.data + c * s.a.stride, *old = from.data == nullptr ? nullptr : from.data + c * from.stride;
-      T* to = s.to.data + c * s.to.stride;
-      V y = V::zero();
-      chunk::each_vector<V>(x.N, [&](Index n, Index left) {
-        const V decay = exp2_product<false>(rate, V::load(a + n, left));
-        const V h = fma(decay, old == nullptr ? V::zero() : V::load(old + n, left), u * V::load(b + n, left));
-        h.store(to + n, left);
-        y = fma(V::load(cs + n, left), h, y);
-      });
-      out[c] = sum(y) + (s.d == nullptr ? T(0) : s.d[c] * in[c]);
-    }
-    from = {s.to.data, s.to.stride};
+    Index c = 0;
+    for (; c + lanes <= x.width; c += lanes) s6_step_channels<T, I>(x, state, o, t, c, lanes);
+    if (c < x.width) s6_step_channels<T, I>(x, state, o, t, c, x.width - c);
+    state.from = {s.to.data, s.to.stride};
   }
 }
 

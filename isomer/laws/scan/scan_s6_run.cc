@@ -9,8 +9,8 @@ namespace isomer::scan_detail {
 namespace {
 
 // Numbers of state that backward keeps for a channel of a chunk, before each token, and as many decays: with 16 channels of a
-// block and N = 16 that is 64 KiB of floats for 32 tokens, in a 512 KiB L2.
-constexpr Index kKept = 512, kShortest = 16, kLongest = 64;
+// block and N = 16 that is 96 KiB of floats for 48 tokens, in a 512 KiB L2.
+constexpr Index kKept = 768, kShortest = 16, kLongest = 64;
 constexpr Index kWidest = 64;
 // Tokens of a task that adds up groups.
 constexpr Index kRows = 256;
@@ -62,13 +62,16 @@ struct Blocks {
   [[nodiscard]] S6Tokens<T> tokens(const Cut& cut, Index n, Index c, Index i) const {
     const Index channel = first + i * kBlock;
     const auto rows = [&](const View<const T, 3>& x, Index at) { return cut.chunks.rows(x, n, at, c); };
-    return {rows(in.x, channel),
-            rows(in.step, channel),
-            rows(in.b, 0),
-            rows(in.c, 0),
-            cut.chunks.tokens_of(n, c),
-            std::min(kBlock, width - i * kBlock),
-            N};
+    const Index length = cut.chunks.tokens_of(n, c), before = c * cut.chunks.C;
+    return {.x = rows(in.x, channel),
+            .step = rows(in.step, channel),
+            .b = rows(in.b, 0),
+            .c = rows(in.c, 0),
+            .count = length,
+            .width = std::min(kBlock, width - i * kBlock),
+            .N = N,
+            .before = before,
+            .after = cut.chunks.sequences[n].length - before - length};
   }
   /// The states of all channels at an edge are blocks, too.
   template <class U>
@@ -220,9 +223,15 @@ void step(const ScanS6Inputs<T>& in, const Cut& cut, const ScanS6Outputs<T>& out
       if (cut.chunks.sequences[n].length == 0) return pass(initial, out.final_state, n, first, width);
       const auto rows = [&](const auto& x, Index at) { return cut.chunks.rows(x, n, at, 0); };
       const S6Tokens<T> x{
-          rows(in.x, first), rows(in.step, first), rows(in.b, 0), rows(in.c, 0), cut.chunks.sequences[n].length, width, N};
-      S6Step<T> s{.a = {in.a.at(first), in.a.stride[0]}, .from = {nullptr, 0}, .to = {}, .d = nullptr};
-      if (initial.present()) s.from = {initial.at(n, first), initial.stride[1]};
+          rows(in.x, first), rows(in.step, first), rows(in.b, 0), rows(in.c, 0), cut.chunks.sequences[n].length, width, N, 0, 0};
+      S6Step<T> s{.a = {in.a.at(first), in.a.stride[0]}, .from = {}, .to = {}, .d = nullptr};
+      if (initial.present()) {
+        s.from = {initial.at(n, first), initial.stride[1]};
+      } else {
+        T* zeros = workspace.take<T>(N);
+        std::fill_n(zeros, N, T(0));
+        s.from = {zeros, 0};
+      }
       s.to = out.final_state.present() ? Rows<T>{out.final_state.at(n, first), out.final_state.stride[1]}
                                        : Rows<T>{workspace.take<T>(width * N), N};
       if (in.d.present()) s.d = in.d.at(first);
