@@ -5,6 +5,7 @@
 #include "isomer/base/rng.h"
 #include "isomer/laws/scan/scan.h"
 #include "isomer/laws/scan/scan_law.h"
+#include "isomer/laws/scan/scan_run.h"
 
 namespace isomer::scan_detail {
 
@@ -161,6 +162,11 @@ std::vector<BenchCase> bench_cases(bool quick) {
       if (!quick) add(variant, direction, 16384, 1);
   }
   return all;
+}
+
+Choice choose_bench(const BenchCase& c) {
+  const bool taped = c.direction == "backward" || c.direction == "forward+backward";
+  return c.variant == "s6" ? choose_s6(c.T, c.V, taped) : choose();
 }
 
 BenchWork prepare_bench(const BenchCase& c) {

@@ -164,6 +164,7 @@ class ScanLaw final : public Law {
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return scan_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return scan_detail::prepare_bench(what); }
+  [[nodiscard]] Choice choose(const BenchCase& what) const override { return scan_detail::choose_bench(what); }
 };
 
 double ScanLaw::tolerance(std::string_view) const {

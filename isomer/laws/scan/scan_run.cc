@@ -84,6 +84,8 @@ struct Work {
 
 }  // namespace
 
+Choice choose() { return {Form::chunk, kChunk}; }
+
 template <class T>
 Cut cut_for(const ScanInputs<T>& in, Index chunk) {
   const auto [B, L, N] = in.x.shape;

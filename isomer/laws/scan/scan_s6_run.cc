@@ -9,8 +9,11 @@ namespace isomer::scan_detail {
 namespace {
 
 // Numbers of state that backward keeps for a channel of a chunk, before each token, and as many decays: with 16 channels of a
-// block and N = 16 that is 96 KiB of floats for 48 tokens, in a 512 KiB L2.
+// block and N = 16 that is 96 KiB of floats for 48 tokens, in a 512 KiB L2. It matters little (`isomer bench --explain`): shorter
+// chunks start more often, longer ones fall out of L2.
 constexpr Index kKept = 768, kShortest = 16, kLongest = 64;
+// Tokens that are cheaper in steps: turning a and the state into blocks and back costs as much as they save.
+constexpr Index kSteps = 8;
 constexpr Index kWidest = 64;
 // Tokens of a task that adds up groups.
 constexpr Index kRows = 256;
@@ -183,11 +186,16 @@ void pass(const View<const T, 3>& from, const View<T, 3>& to, Index n, Index fir
 
 }  // namespace
 
+Choice choose_s6(Index T, Index N, bool taped) {
+  if (T <= kSteps && !taped) return {Form::step, 0};
+  return {Form::chunk, std::clamp(kKept / N, kShortest, kLongest)};
+}
+
 template <class T>
 Cut cut_for(const ScanS6Inputs<T>& in, Index chunk) {
   const auto [B, L, C] = in.x.shape;
-  const Index N = in.a.shape[1], chosen = std::clamp(kKept / N, kShortest, kLongest);
-  return make_cut(sequences("scan", B, L, in.offsets), C, chunk > 0 ? chunk : chosen, N, kWidest);
+  const Index N = in.a.shape[1];
+  return make_cut(sequences("scan", B, L, in.offsets), C, chunk > 0 ? chunk : choose_s6(L, N, true).chunk, N, kWidest);
 }
 
 template <class T>
