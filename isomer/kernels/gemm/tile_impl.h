@@ -57,11 +57,20 @@ struct BandOfA {
 
 enum class Store { set, add };
 
+/// What becomes of C: overwritten, added to, or, with `keep`, row i of it multiplied by keep[i] and added to (Shape Full only).
+template <class T>
+struct Into {
+  Store store;
+  const T* keep = nullptr;
+  ISOMER_INLINE Into(Store how) : store(how) {}  // NOLINT(google-explicit-constructor): most products only say how
+  ISOMER_INLINE explicit Into(const T* factors) : store(Store::add), keep(factors) {}
+};
+
 namespace internal {
 
 // `width` counts the valid columns of the tile; only the last vector of a tile may be cut.
 template <class T, Isa I, int rows, int vectors, bool cut>
-ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
+ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Into<T> into, Index width) noexcept {
   using V = simd::Vec<T, I>;
   const Index tail = width - (vectors - 1) * V::lanes;
   const auto load = [&](const T* q, int v) { return cut && v == vectors - 1 ? V::load(q, tail) : V::load(q); };
@@ -93,7 +102,10 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
       T* q = c + i * ldc + v * V::lanes;
-      if (store == Store::add) sum[i][v] = sum[i][v] + load(q, v);
+      if (into.keep)
+        sum[i][v] = fma(V::set(into.keep[i]), load(q, v), sum[i][v]);
+      else if (into.store == Store::add)
+        sum[i][v] = sum[i][v] + load(q, v);
       if (cut && v == vectors - 1)
         sum[i][v].store(q, tail);
       else
@@ -102,21 +114,21 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
 }
 
 template <class T, Isa I, int rows, int vectors, bool cut>
-inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
-  micro_body<T, I, rows, vectors, cut>(p, a, b, ldb, c, ldc, store, width);
+inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Into<T> into, Index width) noexcept {
+  micro_body<T, I, rows, vectors, cut>(p, a, b, ldb, c, ldc, into, width);
 }
 
 template <class T, Isa I, int rows>
-inline void micro_columns(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store, Index width) noexcept {
+inline void micro_columns(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Into<T> into, Index width) noexcept {
   constexpr Index lanes = simd::Vec<T, I>::lanes;
   if (width == 2 * lanes)
-    micro<T, I, rows, 2, false>(p, a, b, ldb, c, ldc, store, width);
+    micro<T, I, rows, 2, false>(p, a, b, ldb, c, ldc, into, width);
   else if (width > lanes)
-    micro<T, I, rows, 2, true>(p, a, b, ldb, c, ldc, store, width);
+    micro<T, I, rows, 2, true>(p, a, b, ldb, c, ldc, into, width);
   else if (width == lanes)
-    micro<T, I, rows, 1, false>(p, a, b, ldb, c, ldc, store, width);
+    micro<T, I, rows, 1, false>(p, a, b, ldb, c, ldc, into, width);
   else
-    micro<T, I, rows, 1, true>(p, a, b, ldb, c, ldc, store, width);
+    micro<T, I, rows, 1, true>(p, a, b, ldb, c, ldc, into, width);
 }
 
 }  // namespace internal
@@ -129,7 +141,7 @@ struct Nothing {
 /// C [M, N] = or += A [M, depth] · B [depth, N]. `between` is called after every tile: a place to ask for memory that is needed
 /// later, a few lines at a time.
 template <class T, Isa I, class Shape, class Between = Nothing>
-void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Store store,
+void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Into<T> into,
               Between&& between = {}) noexcept {
   constexpr Index width = kTileColumns<T, I>;
   for (Index j = 0; j < N; j += width) {
@@ -142,19 +154,21 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T
       const Strided<T> ai{a.data + i * a.row, a.row, a.column};
       const T* bj = b.data + j / width * b.panel;
       T* cij = c + i * ldc + j;
+      Into<T> tile = into;
+      if (into.keep) tile.keep += i;
       // Most tiles are whole: no call, no choice.
       if (rows == kTileRows && columns == width) {
-        internal::micro_body<T, I, kTileRows, 2, false>(p, ai, bj, b.row, cij, ldc, store, width);
+        internal::micro_body<T, I, kTileRows, 2, false>(p, ai, bj, b.row, cij, ldc, tile, width);
         between();
         continue;
       }
       switch (rows) {
-        case 6: internal::micro_columns<T, I, 6>(p, ai, bj, b.row, cij, ldc, store, columns); break;
-        case 5: internal::micro_columns<T, I, 5>(p, ai, bj, b.row, cij, ldc, store, columns); break;
-        case 4: internal::micro_columns<T, I, 4>(p, ai, bj, b.row, cij, ldc, store, columns); break;
-        case 3: internal::micro_columns<T, I, 3>(p, ai, bj, b.row, cij, ldc, store, columns); break;
-        case 2: internal::micro_columns<T, I, 2>(p, ai, bj, b.row, cij, ldc, store, columns); break;
-        default: internal::micro_columns<T, I, 1>(p, ai, bj, b.row, cij, ldc, store, columns); break;
+        case 6: internal::micro_columns<T, I, 6>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 5: internal::micro_columns<T, I, 5>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 4: internal::micro_columns<T, I, 4>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 3: internal::micro_columns<T, I, 3>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 2: internal::micro_columns<T, I, 2>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        default: internal::micro_columns<T, I, 1>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
       }
       between();
     }
@@ -163,9 +177,9 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T
 
 /// The same with a row-major B.
 template <class T, Isa I, class Shape, class Between = Nothing>
-void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Store store,
+void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Into<T> into,
               Between&& between = {}) noexcept {
-  multiply<T, I>(shape, M, N, depth, a, Panels<T>{b, ldb, kTileColumns<T, I>}, c, ldc, store, between);
+  multiply<T, I>(shape, M, N, depth, a, Panels<T>{b, ldb, kTileColumns<T, I>}, c, ldc, into, between);
 }
 
 /// dst [columns, rows] = transpose of src [rows, columns].
