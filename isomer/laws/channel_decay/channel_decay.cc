@@ -1,13 +1,11 @@
 #include "isomer/laws/channel_decay/channel_decay.h"
 
 #include <array>
-#include <sstream>
-#include <string>
-#include <type_traits>
 
 #include "isomer/base/error.h"
 #include "isomer/laws/channel_decay/channel_decay_plan.h"
 #include "isomer/laws/channel_decay/channel_decay_reference.h"
+#include "isomer/laws/shape_check.h"
 
 namespace isomer {
 
@@ -16,19 +14,6 @@ namespace {
 using namespace channel_decay_detail;
 
 constexpr const char* kOp = "channel_decay";
-
-template <std::size_t R>
-std::string text(const std::array<Index, R>& shape) {
-  std::ostringstream s;
-  for (std::size_t axis = 0; axis < R; ++axis) s << (axis ? ", " : "[") << shape[axis];
-  s << "]";
-  return s.str();
-}
-
-template <class T, int R>
-void require_shape(const char* name, const View<T, R>& x, const std::type_identity_t<std::array<Index, R>>& shape) {
-  if (x.present() && x.shape != shape) fail(kOp, "expected ", name, " of shape ", text(shape), ", got ", text(x.shape));
-}
 
 struct Shape {
   Index B, T, H, K, V, n;
@@ -42,15 +27,15 @@ Shape validate(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& optio
   const Index V = in.v.shape[3];
   require(K > 0 && V > 0, kOp, "expected K > 0 and V > 0, got ", K, " and ", V);
   const Index H = common_heads(kOp, Gq, in.k.shape[2], in.v.shape[2]);
-  require_shape("k", in.k, {{B, L, in.k.shape[2], K}});
-  require_shape("v", in.v, {{B, L, in.v.shape[2], V}});
-  require_shape("log_decay", in.log_decay, {{B, L, H, K}});
-  require_shape("bonus", in.bonus, {{H, K}});
+  require_shape(kOp, "k", in.k, {{B, L, in.k.shape[2], K}});
+  require_shape(kOp, "v", in.v, {{B, L, in.v.shape[2], V}});
+  require_shape(kOp, "log_decay", in.log_decay, {{B, L, H, K}});
+  require_shape(kOp, "bonus", in.bonus, {{H, K}});
   require(!in.bonus.present() || options.read == ChannelDecayOptions::Read::before, kOp,
           "expected bonus only with read before, got it with read after");
   require(options.chunk >= 0, kOp, "expected chunk >= 0, got ", options.chunk);
   const Shape shape{B, L, H, K, V, Index(sequences(kOp, B, L, in.offsets).size())};
-  require_shape("initial_state", in.initial_state, {{shape.n, H, K, V}});
+  require_shape(kOp, "initial_state", in.initial_state, {{shape.n, H, K, V}});
   return shape;
 }
 
@@ -61,15 +46,16 @@ void channel_decay(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& o
                    const ChannelDecayOutputs<T>& out, Context& context) {
   const Shape shape = validate(in, options);
   require(out.o.present(), kOp, "expected an o to write, got none");
-  require_shape("o", out.o, {{shape.B, shape.T, shape.H, shape.V}});
-  require_shape("final_state", out.final_state, {{shape.n, shape.H, shape.K, shape.V}});
+  require_shape(kOp, "o", out.o, {{shape.B, shape.T, shape.H, shape.V}});
+  require_shape(kOp, "final_state", out.final_state, {{shape.n, shape.H, shape.K, shape.V}});
   if (out.tape) out.tape->chunk = 0;
   if (form == Form::reference) return reference(in, options, out);
   const Workspace::Scope scope(context.workspace());
-  const Plan<T> plan = make_plan(in, options, form, context.workspace());
+  const Plan<T> plan = make_plan(in, options, form, out.tape != nullptr, context.workspace());
   ChannelDecayOutputs<T> dense = out;
   dense.o = dense_output(out.o, context.workspace());
-  if (form == Form::step || (form == Form::automatic && shape.T == 1 && !out.tape))
+  const auto chosen = [&] { return choose(out.tape != nullptr, plan.heads(), shape.T, plan.K, plan.V).form; };
+  if ((form == Form::automatic ? chosen() : form) == Form::step)
     step(plan, dense, context);
   else
     forward(plan, dense, context);
@@ -80,21 +66,21 @@ template <class T>
 void channel_decay_vjp(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form,
                        const ChannelDecayCotangents<T>& given, const ChannelDecayGradients<T>& grad, Context& context) {
   const Shape shape = validate(in, options);
-  require_shape("grad_o", given.o, {{shape.B, shape.T, shape.H, shape.V}});
-  require_shape("grad_final_state", given.final_state, {{shape.n, shape.H, shape.K, shape.V}});
-  require_shape("grad_q", grad.q, in.q.shape);
-  require_shape("grad_k", grad.k, in.k.shape);
-  require_shape("grad_v", grad.v, in.v.shape);
-  require_shape("grad_log_decay", grad.log_decay, in.log_decay.shape);
-  require_shape("grad_bonus", grad.bonus, {{shape.H, shape.K}});
-  require_shape("grad_initial_state", grad.initial_state, {{shape.n, shape.H, shape.K, shape.V}});
+  require_shape(kOp, "grad_o", given.o, {{shape.B, shape.T, shape.H, shape.V}});
+  require_shape(kOp, "grad_final_state", given.final_state, {{shape.n, shape.H, shape.K, shape.V}});
+  require_shape(kOp, "grad_q", grad.q, in.q.shape);
+  require_shape(kOp, "grad_k", grad.k, in.k.shape);
+  require_shape(kOp, "grad_v", grad.v, in.v.shape);
+  require_shape(kOp, "grad_log_decay", grad.log_decay, in.log_decay.shape);
+  require_shape(kOp, "grad_bonus", grad.bonus, {{shape.H, shape.K}});
+  require_shape(kOp, "grad_initial_state", grad.initial_state, {{shape.n, shape.H, shape.K, shape.V}});
   require(!grad.bonus.present() || in.bonus.present(), kOp, "expected grad_bonus only with bonus");
   if (form == Form::reference) return reference_vjp(in, options, given, grad);
   const Workspace::Scope scope(context.workspace());
   ChannelDecayOptions chunked = options;
   if (given.tape && given.tape->chunk > 0) chunked.chunk = given.tape->chunk;
   // A run of steps has the gradients of the same run in chunks.
-  const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, context.workspace());
+  const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, true, context.workspace());
   ChannelDecayCotangents<T> dense = given;
   dense.o = dense_rows(given.o, context.workspace());
   const bool fits = given.tape && given.tape->chunk == plan.C && given.tape->edges.size() >= plan.all_edges() * plan.state_size();

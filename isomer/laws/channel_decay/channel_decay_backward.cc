@@ -41,7 +41,8 @@ struct Backward {
     io.ahead.add(io.grad_k.data, io.grad_k.stride, K, C);
     io.ahead.add(io.grad_log_decay.data, io.grad_log_decay.stride, K, C);
     if (c == 0) return io;
-    plan.add_ahead(io.ahead, n, h, c - 1);
+    plan.add_gates_and_keys(io.ahead, n, h, c - 1);
+    plan.add_queries_and_values(io.ahead, n, h, c - 1);
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     io.ahead.add(next.data, next.stride, V, plan.C);
     io.ahead.add(plan.state(edges, n, h, c - 1), V, V, K);

@@ -218,8 +218,7 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   store_rows<T, I>(b.grad_k, P, T(1), io.grad_k, C, K);
   store_rows<T, I>(b.grad_decay, P, T(1), io.grad_log_decay, C, K);
   if (io.grad_bonus) copy_row<T, I>(b.grad_bonus, nullptr, io.grad_bonus, K);
-  for (Index a = 0; a < K; ++a) scaled<T, I>(s.carry[a], back + a * V, back + a * V, V);
-  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back, V, Store::add);
+  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back, V, gemm::Into<T>(s.carry));
 }
 
 template <class T, Isa I>

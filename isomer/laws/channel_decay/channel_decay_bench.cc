@@ -5,6 +5,7 @@
 #include "isomer/base/rng.h"
 #include "isomer/laws/channel_decay/channel_decay.h"
 #include "isomer/laws/channel_decay/channel_decay_law.h"
+#include "isomer/laws/channel_decay/channel_decay_plan.h"
 
 namespace isomer::channel_decay_detail {
 
@@ -28,6 +29,7 @@ struct Work {
     require(c.variant == "gla" || c.variant == "rwkv6", "channel_decay", "expected the variant gla or rwkv6, got ", c.variant);
     const bool before = c.variant == "rwkv6";
     if (before) options.read = Read::before;
+    options.chunk = c.chunk;
     Rng rng(1);
     for (float& x : memory) x = float(rng.normal());
     const auto tokens = [&](Index width) { return take<4>({c.B, c.T, c.H, width}); };
@@ -92,6 +94,11 @@ std::vector<BenchCase> bench_cases(bool quick) {
   if (!quick)
     for (const char* direction : {"forward", "backward"}) add("gla", direction, 16384, 1, 64);
   return all;
+}
+
+Choice choose_bench(const BenchCase& c) {
+  const bool taped = c.direction == "backward" || c.direction == "forward+backward";
+  return choose(taped, c.B * c.H, c.T, c.K, c.V);
 }
 
 BenchWork prepare_bench(const BenchCase& c) {

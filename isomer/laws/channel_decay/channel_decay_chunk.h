@@ -12,9 +12,9 @@ using chunk::Ahead;
 using chunk::kPad;
 using chunk::Rows;
 
-/// Tokens of a block. Inside a block pairs of tokens are weighed one by one, between blocks by products; README.md says why. Two
-/// rows of tiles (gemm::kTileRows = 6) fill a block without a rest.
-inline constexpr Index kBlock = 12;
+/// Tokens of a block. Inside a block pairs of tokens are weighed one by one, between blocks by products; README.md says why.
+/// Whole vectors of keys, so that products and moved keys have no tail.
+inline constexpr Index kBlock = 16;
 
 /// The options, as the kernels see them.
 template <class T>
@@ -93,7 +93,7 @@ struct Kernels {
                    const Ahead<T>& ahead) noexcept;
   /// The state after the chunk, after load(Reach::chunk) or read(): the one before, in sv, moves on; if `added` is given it gets
   /// what the chunk adds instead.
-  static void write(const Tokens<T>& x, const Scratch<T>& s, T* sv, T* added) noexcept;
+  static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, T* added, const Ahead<T>& ahead) noexcept;
   /// All gradients of the chunk, after load(Reach::block), given the gradient `back` of the state after it, which becomes that of
   /// the state before.
   static void backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, T* sv, T* back,

@@ -17,20 +17,24 @@ using chunk::scaled;
 ISOMER_INLINE Index block_begin(Index n) { return n * kBlock; }
 ISOMER_INLINE Index block_end(Index n, Index C) { return (n + 1) * kBlock < C ? (n + 1) * kBlock : C; }
 
-/// Row j of k with the decays after it, whose product `product` moves on to the row before.
-template <class T, Isa I>
-ISOMER_INLINE void load_key(const Tokens<T>& x, const Scratch<T>& s, Index j, T* product, bool first) {
+/// Keys [begin, end) with the decays after them, whose product moves from row to row and ends as that of all rows. Pointers are
+/// locals: stores of vectors may alias what is read through a structure. `whole`: K is a multiple of a vector.
+template <class T, Isa I, bool whole>
+void load_keys(const Tokens<T>& x, const Scratch<T>& s, Index begin, Index end, T* product) noexcept {
   using V = simd::Vec<T, I>;
-  const Index P = padded(x.K);
-  const T *f = x.log_decay.data + j * x.log_decay.stride, *from = x.k.data + j * x.k.stride;
-  const V one = V::set(T(1));
-  for (Index c = 0; c < P; c += V::lanes) {
-    const V a = exp(V::load(f + c, x.K - c)), k = V::load(from + c, x.K - c);
-    const V after = first ? one : V::load(product + c);
-    a.store(s.decay + j * P + c);
-    k.store(s.k + j * P + c);
-    (k * after).store(s.k_block + j * P + c);
-    (a * after).store(product + c);
+  const Index K = x.K, P = padded(K);
+  for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(product + c);
+  for (Index j = end; j-- > begin;) {
+    const T *f = x.log_decay.data + j * x.log_decay.stride, *from = x.k.data + j * x.k.stride;
+    T *decay = s.decay + j * P, *k = s.k + j * P, *k_block = s.k_block + j * P;
+    for (Index c = 0; c < P; c += V::lanes) {
+      const V a = exp(whole ? V::load(f + c) : V::load(f + c, K - c)), key = whole ? V::load(from + c) : V::load(from + c, K - c);
+      const V after = V::load(product + c);
+      a.store(decay + c);
+      key.store(k + c);
+      (key * after).store(k_block + c);
+      (a * after).store(product + c);
+    }
   }
 }
 
@@ -41,72 +45,121 @@ void Kernels<T, I>::load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T
   for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(s.carry + c);
   for (Index n = 0; n < blocks; ++n) {
     const Index begin = block_begin(n), end = reach == Reach::chunk ? x.C : block_end(n, x.C);
-    T *product = s.block_decay + n * P, *entered = s.entered + n * P;
-    for (Index j = end; j-- > begin;) load_key<T, I>(x, s, j, product, j + 1 == end);
+    T *product = s.block_decay + n * P, *entered = s.entered + n * P, *carry = s.carry;
+    if (x.K == P)
+      load_keys<T, I, true>(x, s, begin, end, product);
+    else
+      load_keys<T, I, false>(x, s, begin, end, product);
     for (Index c = 0; c < P; c += V::lanes) {
-      const V before = V::load(s.carry + c);
+      const V before = V::load(carry + c);
       before.store(entered + c);
-      (before * V::load(product + c)).store(s.carry + c);
+      (before * V::load(product + c)).store(carry + c);
     }
   }
-  gemm::transpose<T, I>(x.C, x.K, s.k_block, P, s.kt, s.kt_stride);
+  if (blocks > 1) gemm::transpose<T, I>(x.C, x.K, s.k_block, P, s.kt, s.kt_stride);
   for (Index i = 0; i < x.C; ++i) copy_row<T, I>(x.v.data + i * x.v.stride, nullptr, sv + (x.K + i) * x.V, x.V);
 }
 
 /// q with the scale, with the decays since its block began, and with those since the chunk began.
-template <class T, Isa I>
-void load_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s) noexcept {
+template <class T, Isa I, bool before, bool whole>
+void load_block_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, Index n) noexcept {
   using V = simd::Vec<T, I>;
-  const Index P = padded(x.K);
-  const V scale = V::set(T(rule.scale)), one = V::set(T(1));
+  const Index K = x.K, P = padded(K);
+  const V scale = V::set(T(rule.scale));
+  const T* entered = s.entered + n * P;
   T* product = s.running;  // of the block's decays up to the last row
-  for (Index i = 0; i < x.C; ++i) {
-    const T *from = x.q.data + i * x.q.stride, *entered = s.entered + i / kBlock * P, *decay = s.decay + i * P;
+  for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(product + c);
+  for (Index i = block_begin(n); i < block_end(n, x.C); ++i) {
+    const T *from = x.q.data + i * x.q.stride, *decay = s.decay + i * P;
     T *q = s.q + i * P, *q_block = s.q_block + i * P, *q_chunk = s.qw + i * s.qw_stride;
-    const bool first = i % kBlock == 0;
     for (Index c = 0; c < P; c += V::lanes) {
-      const V y = scale * V::load(from + c, x.K - c), old = first ? one : V::load(product + c), now = old * V::load(decay + c);
-      const V seen = y * (rule.before ? old : now);
+      const V y = scale * (whole ? V::load(from + c) : V::load(from + c, K - c));
+      const V old = V::load(product + c), now = old * V::load(decay + c), seen = y * (before ? old : now);
       y.store(q + c);
       seen.store(q_block + c);
-      (seen * V::load(entered + c)).store(q_chunk + c, x.K - c);
+      const V entering = seen * V::load(entered + c);
+      if (whole)
+        entering.store(q_chunk + c);
+      else
+        entering.store(q_chunk + c, K - c);
       now.store(product + c);
     }
   }
 }
 
-/// Sums over `vectors` vectors of channels of q_i ∘ k_j ∘ (decays between) for the pairs of a block's m tokens, into or onto
-/// sums[i][j], one vector each.
-template <class T, Isa I, int vectors, bool before>
-ISOMER_INLINE void pair_sums(Index m, Index P, const T* q, const T* k, const T* decay, const T* bonus, T* sums, bool add) {
+template <class T, Isa I>
+void load_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s) noexcept {
+  const bool whole = x.K == padded(x.K);
+  for (Index n = 0; n < blocks_of(x.C); ++n) {
+    if (rule.before)
+      whole ? load_block_queries<T, I, true, true>(x, rule, s, n) : load_block_queries<T, I, true, false>(x, rule, s, n);
+    else
+      whole ? load_block_queries<T, I, false, true>(x, rule, s, n) : load_block_queries<T, I, false, false>(x, rule, s, n);
+  }
+}
+
+/// The rows of a block's m tokens, P apart.
+template <class T>
+struct PairRows {
+  Index m, P;
+  const T *q, *k, *decay, *bonus;
+};
+
+/// q_i ∘ k_j ∘ (decays between), added up over `vectors` vectors of channels, for the keys j and, if `two`, j + 1 and all i ≥ j
+/// of the block: into sums[i][j], a vector each, or onto it. Two keys, because they share the loads of q and of the decays.
+template <class T, Isa I, int vectors, bool before, bool two, bool add>
+ISOMER_INLINE void pair_sums(const PairRows<T>& r, Index j, T* sums) {
   using V = simd::Vec<T, I>;
-  const auto put = [&](V total, Index i, Index j) {
-    T* to = sums + (i * kBlock + j) * V::lanes;
+  constexpr int keys = two ? 2 : 1;
+  const auto at = [&](const T* x, Index i, int v) { return V::load(x + i * r.P + v * V::lanes); };
+  const auto put = [&](V total, Index i, Index key) {
+    T* to = sums + (i * kBlock + key) * V::lanes;
     (add ? total + V::load(to) : total).store(to);
   };
-  for (Index j = 0; j < m; ++j) {
-    V key[vectors], total = V::zero();
+  V key[keys][vectors], own[keys], next = V::zero();
+#pragma GCC unroll 2
+  for (int n = 0; n < keys; ++n) {
+    own[n] = V::zero();
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      key[v] = V::load(k + j * P + v * V::lanes);
-      const V own = before ? key[v] * V::load(bonus + v * V::lanes) : key[v];
-      total = fma(V::load(q + j * P + v * V::lanes), own, total);
+      key[n][v] = at(r.k, j + n, v);
+      own[n] = fma(at(r.q, j + n, v), before ? key[n][v] * V::load(r.bonus + v * V::lanes) : key[n][v], own[n]);
     }
-    put(total, j, j);
-    for (Index i = j + 1; i < m; ++i) {
-      const T *qi = q + i * P, *ai = decay + i * P;
-      V even = V::zero(), odd = V::zero();
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) {
-        const V a = V::load(ai + v * V::lanes);
-        if (!before) key[v] = key[v] * a;
-        V& part = v % 2 == 0 ? even : odd;
-        part = fma(V::load(qi + v * V::lanes), key[v], part);
-        if (before) key[v] = key[v] * a;
-      }
-      put(even + odd, i, j);
-    }
+    put(own[n], j + n, j + n);
   }
+  if constexpr (two) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const V moved = key[0][v] * at(r.decay, j + 1, v);
+      next = fma(at(r.q, j + 1, v), before ? key[0][v] : moved, next);
+      key[0][v] = moved;
+    }
+    put(next, j + 1, j);
+  }
+  for (Index i = j + keys; i < r.m; ++i) {
+    V total[keys];
+#pragma GCC unroll 2
+    for (int n = 0; n < keys; ++n) total[n] = V::zero();
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const V a = at(r.decay, i, v), q = at(r.q, i, v);
+#pragma GCC unroll 2
+      for (int n = 0; n < keys; ++n) {
+        const V moved = key[n][v] * a;
+        total[n] = fma(q, before ? key[n][v] : moved, total[n]);
+        key[n][v] = moved;
+      }
+    }
+#pragma GCC unroll 2
+    for (int n = 0; n < keys; ++n) put(total[n], i, j + n);
+  }
+}
+
+template <class T, Isa I, int vectors, bool before, bool add>
+void all_pair_sums(const PairRows<T>& r, T* sums) noexcept {
+  Index j = 0;
+  for (; j + 2 <= r.m; j += 2) pair_sums<T, I, vectors, before, true, add>(r, j, sums);
+  if (j < r.m) pair_sums<T, I, vectors, before, false, add>(r, j, sums);
 }
 
 /// Weights between the m tokens of a block that begins at row `begin`. The six weights after the diagonal become zero: products
@@ -114,13 +167,18 @@ ISOMER_INLINE void pair_sums(Index m, Index P, const T* q, const T* k, const T* 
 template <class T, Isa I, bool before>
 void weigh_block(const Rule<T>& rule, const Scratch<T>& s, Index K, Index C, Index begin, Index m) noexcept {
   using V = simd::Vec<T, I>;
-  constexpr Index four = 4 * V::lanes, two = 2 * V::lanes;
+  constexpr Index four = 4 * V::lanes;
   alignas(64) T sums[kBlock * kBlock * V::lanes];
   const Index P = padded(K);
-  const T *q = s.q + begin * P, *k = s.k + begin * P, *decay = s.decay + begin * P;
-  Index c = 0;
-  for (; c + four <= P; c += four) pair_sums<T, I, 4, before>(m, P, q + c, k + c, decay + c, rule.bonus + c, sums, c > 0);
-  for (; c < P; c += two) pair_sums<T, I, 2, before>(m, P, q + c, k + c, decay + c, rule.bonus + c, sums, c > 0);
+  const auto rows = [&](Index c) {
+    return PairRows<T>{m, P, s.q + begin * P + c, s.k + begin * P + c, s.decay + begin * P + c, rule.bonus + c};
+  };
+  Index c = P % four;
+  if (c > 0)
+    all_pair_sums<T, I, 2, before, false>(rows(0), sums);
+  else
+    all_pair_sums<T, I, 4, before, false>(rows(0), sums), c = four;
+  for (; c < P; c += four) all_pair_sums<T, I, 4, before, true>(rows(c), sums);
   for (Index i = 0; i < m; ++i) {
     T* w = s.qw + (begin + i) * s.qw_stride + K + begin;
     for (Index j = 0; j <= i; ++j) w[j] = sum(V::load(sums + (i * kBlock + j) * V::lanes));
@@ -171,10 +229,13 @@ void Kernels<T, I>::read(const Tokens<T>& x, const Rule<T>& rule, const Scratch<
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::write(const Tokens<T>& x, const Scratch<T>& s, T* sv, T* added) noexcept {
-  for (Index a = 0; a < x.K && !added && !x.empty; ++a) scaled<T, I>(s.carry[a], sv + a * x.V, sv + a * x.V, x.V);
-  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, {s.kt, s.kt_stride, 1}, sv + x.K * x.V, x.V, added ? added : sv, x.V,
-                       added || x.empty ? gemm::Store::set : gemm::Store::add);
+void Kernels<T, I>::write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, T* added, const Ahead<T>& ahead) noexcept {
+  Prefetch<T, I> prefetch{ahead};
+  // Keys of one block are at the end of the chunk as they are.
+  const bool moved = reach == Reach::block && blocks_of(x.C) > 1;
+  const gemm::Strided<T> keys = moved ? gemm::Strided<T>{s.kt, s.kt_stride, 1} : gemm::Strided<T>{s.k_block, 1, padded(x.K)};
+  const gemm::Into<T> into = added || x.empty ? gemm::Into<T>(gemm::Store::set) : gemm::Into<T>(s.carry);
+  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, keys, sv + x.K * x.V, x.V, added ? added : sv, x.V, into, prefetch);
 }
 
 template <class T, Isa I>

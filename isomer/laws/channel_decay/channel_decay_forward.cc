@@ -28,13 +28,16 @@ struct Forward {
     using Kernel = Kernels<T, I>;
     if (edges) copy_state(sv, plan.state(edges, n, h, c));
     const Tokens<T> x = plan.tokens(n, h, c);
-    Kernel::load(x, o.present() ? Reach::block : Reach::chunk, s, sv);
+    const Reach reach = o.present() ? Reach::block : Reach::chunk;
+    Kernel::load(x, reach, s, sv);
     Ahead<T> ahead;
     const Rows<T> to = plan.rows(o, n, h, c);
     ahead.add(to.data, to.stride, plan.V, x.C);
-    plan.add_ahead(ahead, n, h, c + 1);
+    plan.add_gates_and_keys(ahead, n, h, c + 1);
     if (o.present()) Kernel::read(x, plan.rule(h), s, sv, to, ahead);
-    if (c + 1 < plan.chunks(n) || edges || final_state.present()) Kernel::write(x, s, sv, nullptr);
+    ahead = {};
+    plan.add_queries_and_values(ahead, n, h, c + 1);
+    if (c + 1 < plan.chunks(n) || edges || final_state.present()) Kernel::write(x, reach, s, sv, nullptr, ahead);
   }
 
   // Heads h … h + count − 1, chunk after chunk.
@@ -71,7 +74,7 @@ struct Forward {
       const Tokens<T> x = plan.tokens(n, h, c);
       T* sv = plan.take_state_and_values(workspace);
       Kernels<T, I>::load(x, Reach::chunk, s, sv);
-      Kernels<T, I>::write(x, s, sv, plan.state(edges, n, h, c + 1));
+      Kernels<T, I>::write(x, Reach::chunk, s, sv, plan.state(edges, n, h, c + 1), {});
       std::copy_n(s.carry, P, carries + plan.edge_index(n, h, c) * P);
     });
     pass<I>(carries);

@@ -114,6 +114,7 @@ class ChannelDecayLaw final : public Law {
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return channel_decay_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return channel_decay_detail::prepare_bench(what); }
+  [[nodiscard]] Choice choose(const BenchCase& what) const override { return channel_decay_detail::choose_bench(what); }
 };
 
 std::span<const Case> ChannelDecayLaw::cases() const {

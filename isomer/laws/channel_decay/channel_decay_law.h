@@ -9,6 +9,7 @@ namespace isomer {
 namespace channel_decay_detail {
 [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick);
 [[nodiscard]] BenchWork prepare_bench(const BenchCase& what);
+[[nodiscard]] Choice choose_bench(const BenchCase& what);
 }  // namespace channel_decay_detail
 
 }  // namespace isomer

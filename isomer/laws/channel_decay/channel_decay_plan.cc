@@ -7,19 +7,32 @@ namespace isomer::channel_decay_detail {
 
 namespace {
 
-constexpr Index kChunk = 48;
-constexpr Index kSplitChunk = 60;
+// Costs of the planner's model; `edge` was fitted to the best chunk of a sweep (`isomer bench --explain`).
+constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 18, .step = 10};
+// A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v, log_decay and o.
+constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 250, .step = 0};
+// Chunks side by side write and read a state each.
+constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 128, .step = 10};
+
+// With four heads or more each keeps a core busy; side by side their chunks would load keys and states twice for nothing.
+constexpr Index kFewHeads = 4;
+
+const ChunkCosts& costs_of(bool taped, Index heads) { return heads < kFewHeads ? kSplit : taped ? kTaped : kForward; }
 
 }  // namespace
 
+Choice choose(bool taped, Index heads, Index T, Index K, Index V) { return best_form(costs_of(taped, heads), T, K, V, !taped); }
+
 template <class T>
-Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form, Workspace& scratch) {
-  const Index H = in.log_decay.shape[2], K = in.q.shape[3], P = padded(K);
+Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form, bool taped,
+                  Workspace& scratch) {
+  const Index H = in.log_decay.shape[2], K = in.q.shape[3], V = in.v.shape[3], P = padded(K);
   std::vector<Sequence> all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index C = options.chunk > 0 ? options.chunk : Index(all.size()) * H < kSplitHeads ? kSplitChunk : kChunk;
-  const bool before = options.read == ChannelDecayOptions::Read::before;
-  Plan<T> plan{make_chunks(std::move(all), H, C, form == Form::parallel), in,     K,      in.v.shape[3],
-               options.scale.value_or(1 / std::sqrt(double(K))),          before, nullptr};
+  const Index C = options.chunk > 0 ? options.chunk : best_chunk(costs_of(taped, Index(all.size()) * H), K, V);
+  Plan<T> plan{
+      make_chunks(std::move(all), H, C, form == Form::parallel), in,     K, V, options.scale.value_or(1 / std::sqrt(double(K))),
+      options.read == ChannelDecayOptions::Read::before,         nullptr};
+  plan.split = plan.split && plan.heads() < kFewHeads;
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);
@@ -27,7 +40,7 @@ Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& op
   T* bonus = scratch.take<T>(H * P);
   for (Index i = 0; i < H * P; ++i) {
     const bool given = in.bonus.present() && i % P < K;
-    bonus[i] = !before ? T(1) : given ? in.bonus(i / P, i % P) : T(0);
+    bonus[i] = !plan.before ? T(1) : given ? in.bonus(i / P, i % P) : T(0);
   }
   plan.bonus = bonus;
   return plan;
@@ -46,13 +59,18 @@ Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
 }
 
 template <class T>
-void Plan<T>::add_ahead(Ahead<T>& a, Index n, Index h, Index c) const {
+void Plan<T>::add_gates_and_keys(Ahead<T>& ahead, Index n, Index h, Index c) const {
   if (c < 0 || c >= chunks(n)) return;
   const Tokens<T> x = tokens(n, h, c);
-  a.add(x.q.data, x.q.stride, K, x.C);
-  a.add(x.k.data, x.k.stride, K, x.C);
-  a.add(x.log_decay.data, x.log_decay.stride, K, x.C);
-  a.add(x.v.data, x.v.stride, V, x.C);
+  ahead.add(x.log_decay.data, x.log_decay.stride, K, x.C);
+  ahead.add(x.k.data, x.k.stride, K, x.C);
+}
+template <class T>
+void Plan<T>::add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c) const {
+  if (c < 0 || c >= chunks(n)) return;
+  const Tokens<T> x = tokens(n, h, c);
+  ahead.add(x.v.data, x.v.stride, V, x.C);
+  ahead.add(x.q.data, x.q.stride, K, x.C);
 }
 
 template <class T>
@@ -108,7 +126,7 @@ void Plan<T>::store(const T* from, const View<T, 4>& to, Index n, Index h) const
 
 template struct Plan<float>;
 template struct Plan<double>;
-template Plan<float> make_plan(const ChannelDecayInputs<float>&, const ChannelDecayOptions&, Form, Workspace&);
-template Plan<double> make_plan(const ChannelDecayInputs<double>&, const ChannelDecayOptions&, Form, Workspace&);
+template Plan<float> make_plan(const ChannelDecayInputs<float>&, const ChannelDecayOptions&, Form, bool, Workspace&);
+template Plan<double> make_plan(const ChannelDecayInputs<double>&, const ChannelDecayOptions&, Form, bool, Workspace&);
 
 }  // namespace isomer::channel_decay_detail

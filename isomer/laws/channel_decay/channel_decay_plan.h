@@ -3,6 +3,7 @@
 #include "isomer/laws/channel_decay/channel_decay.h"
 #include "isomer/laws/channel_decay/channel_decay_chunk.h"
 #include "isomer/laws/chunks.h"
+#include "isomer/laws/planner.h"
 
 namespace isomer::channel_decay_detail {
 
@@ -28,13 +29,17 @@ struct Plan : Chunks {
   void store(const T* state, const View<T, 4>& to, Index n, Index h) const;
 
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
-  /// Asks for the inputs of chunk c of the head, if there is such a chunk.
-  void add_ahead(Ahead<T>& ahead, Index n, Index h, Index c) const;
+  /// Asks for inputs of chunk c of the head, if there is such a chunk: what is loaded first, and the rest.
+  void add_gates_and_keys(Ahead<T>& ahead, Index n, Index h, Index c) const;
+  void add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c) const;
 };
 
-/// `scratch` holds copies of inputs whose rows are not dense.
+/// What Form::automatic takes for so many heads of all sequences; `taped`: the states at the edges are kept.
+[[nodiscard]] Choice choose(bool taped, Index heads, Index T, Index K, Index V);
+
+/// `taped`: the states at the edges are kept. `scratch` holds copies of inputs whose rows are not dense.
 template <class T>
-[[nodiscard]] Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form,
+[[nodiscard]] Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form, bool taped,
                                 Workspace& scratch);
 
 // channel_decay_step.cc, channel_decay_forward.cc, channel_decay_backward.cc
