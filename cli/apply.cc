@@ -64,7 +64,7 @@ Command apply_command(CLI::App& app) {
   add_threads(app, request->threads);
   app.add_option("--set", request->set, "An option of the law; may be repeated")->type_name("KEY=VALUE")->allow_extra_args(false);
   app.footer(describe_laws() +
-             "\nGradients are computed when the file holds grad_o or grad_final_….\n"
+             "\nGradients are computed when the file holds grad_o (of scan: grad_h) or grad_final_….\n"
              "Example:\n  isomer apply attention --inputs qkv.safetensors --output o.safetensors --set window=256");
   return [request] { return apply_request(*request); };
 }
