@@ -50,8 +50,8 @@ struct DeltaInputs {
   std::span<const std::int64_t> offsets = {};  // packed sequences (B = 1)
 };
 
-/// What the forward pass leaves for the backward pass: the state at every edge of a chunk. Keep it between calls: its memory is
-/// reused.
+/// What the forward pass leaves for the backward pass: the state at every edge of a chunk, and what the chunk wrote. Keep it
+/// between calls: its memory is reused.
 template <class T>
 struct DeltaTape {
   Buffer<T> edges;

@@ -18,7 +18,7 @@ struct Backward {
   const T* edges;  // states, one for each edge
   Context& context;
 
-  [[nodiscard]] const T* edge(Index n, Index h, Index c) const { return edges + plan.edge_index(n, h, c) * plan.edge_size(); }
+  [[nodiscard]] const T* edge(Index n, Index h, Index c) const { return plan.edge(edges, n, h, c); }
   [[nodiscard]] BackwardRows<T> rows_of(Index n, Index h, Index c) const {
     const auto rows = [&](const auto& x) { return plan.rows(x, n, h, c); };
     return {.grad_o = rows(given.o),
@@ -42,7 +42,7 @@ struct Backward {
     plan.add_ahead(io.ahead, n, h, c - 1);
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     io.ahead.add(next.data, next.stride, plan.V, plan.C);
-    io.ahead.add(edge(n, h, c - 1), plan.V, plan.V, K);
+    io.ahead.add(edge(n, h, c - 1), plan.V, plan.V, K + plan.rule.writes() * plan.C);
     return io;
   }
 
@@ -53,27 +53,26 @@ struct Backward {
     const LoadScratch<T> s = plan.take_load_scratch(workspace);
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const auto columns = plan.all_columns();
-    T* sz = workspace.take<T>((plan.K + plan.N()) * plan.V);
-    T* backs = workspace.take<T>(count * plan.edge_size());
-    for (Index i = 0; i < count; ++i) plan.fetch(given.final_state, n, h + i, columns, backs + i * plan.edge_size());
+    const Index each = round_up(plan.K * plan.V, kPad);
+    T* backs = workspace.take<T>(count * each);
+    for (Index i = 0; i < count; ++i) plan.fetch(given.final_state, n, h + i, columns, backs + i * each);
     for (Index c = plan.chunks(n); c-- > 0;)
       for (Index i = 0; i < count; ++i) {
-        T* back = backs + i * plan.edge_size();
-        plan.recall(edges, n, h + i, c, columns, sz);
-        Kernels<T, I>::backward(plan.tokens(n, h + i, c), plan.rule, m, s, sz, edge(n, h + i, c + 1), back, b,
+        T* back = backs + i * each;
+        Kernels<T, I>::backward(plan.tokens(n, h + i, c), plan.rule, m, s, edge(n, h + i, c), edge(n, h + i, c + 1), back, b,
                                 rows_ahead(n, h + i, c));
       }
-    for (Index i = 0; i < count; ++i) plan.store(backs + i * plan.edge_size(), columns, grad.initial_state, n, h + i);
+    for (Index i = 0; i < count; ++i) plan.store(backs + i * each, columns, grad.initial_state, n, h + i);
   }
 
   // What a chunk of a wave leaves for the later passes.
   struct Waiting {
     Matrices<T> m;
-    T *sz, *back, *grad_u, *grad_z;
+    T *back, *grad_u, *grad_z;
   };
   [[nodiscard]] Waiting take_waiting(Workspace& workspace) const {
     const Index K = plan.K, V = plan.V, C = plan.C, N = plan.N();
-    return {plan.take_matrices(workspace), workspace.take<T>((K + N) * V), workspace.take<T>(K * V), workspace.take<T>(C * V),
+    return {plan.take_matrices(workspace), workspace.take<T>(K * V), workspace.take<T>(C * V),
             workspace.take<T>(plan.rule.low_rank ? N * V : 0)};
   }
 
@@ -109,7 +108,7 @@ struct Backward {
     const BackwardRows<T> io = rows_of(n, h, c);
     for (Index i = 0; i < x.C; ++i)
       for (Index v = 0; v < plan.V; ++v) b.grad_o[i * plan.V + v] = io.grad_o.data ? io.grad_o.data[i * io.grad_o.stride + v] : 0;
-    Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), w.sz, edge(n, h, c + 1), w.back, b, io);
+    Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), edge(n, h, c), edge(n, h, c + 1), w.back, b, io);
   }
 
   // Calls f(waiting, n, h, c, workspace) for the chunks of a wave, side by side.
@@ -136,10 +135,7 @@ struct Backward {
     }
     for (Index first = (ceil_div(plan.longest(), wave) - 1) * wave; first >= 0; first -= wave) {
       each_waiting(first, waiting, [&](const Waiting& w, Index n, Index h, Index c, Workspace& workspace) {
-        const Tokens<T> x = plan.tokens(n, h, c);
-        plan.recall(edges, n, h, c, plan.all_columns(), w.sz);
-        Kernels<T, I>::load(x, plan.rule, w.m, plan.take_load_scratch(workspace));
-        Kernels<T, I>::solve(x, plan.rule, w.m, w.sz);
+        Kernels<T, I>::load(plan.tokens(n, h, c), plan.rule, w.m, plan.take_load_scratch(workspace));
       });
       context.parallel(heads * slices, [&](Index task, Workspace& workspace) {
         const Slice slice = plan.slice(task);

@@ -288,6 +288,7 @@ void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, con
   }
 }
 
+/// b.back: as load_back() left it.
 template <class T, Isa I>
 void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                   const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io,
@@ -295,7 +296,6 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
   using gemm::Store;
   const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C;
   const T* z = sz + K * V;
-  load_back<T, I>(x, rule, m, back, b);
   gemm::transpose<T, I>(K, V, sz, V, b.state_t, K);
   gemm::transpose<T, I>(K, V, b.back, V, b.back_t, K);
   gemm::transpose<T, I>(N, V, z, V, b.z_t, N);
@@ -325,15 +325,15 @@ template <class T, Isa I>
 void Kernels<T, I>::finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                            const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
   Prefetch<T, I> nothing{{}};
+  load_back<T, I>(x, rule, m, back, b);
   finish_chunk<T, I>(x, rule, m, s, sz, after, back, b, io, nothing);
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz,
+void Kernels<T, I>::backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                              const T* after, T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
   Prefetch<T, I> prefetch{io.ahead};
   load_chunk<T, I>(x, rule, m, s, prefetch);
-  solve(x, rule, m, sz);
   backward_solve<T, I>(x, rule, m, b, io.grad_o, back, prefetch);
   finish_chunk<T, I>(x, rule, m, s, sz, after, back, b, io, prefetch);
   backward_write<T, I>(x, rule, m, b, back, prefetch);

@@ -96,9 +96,9 @@ struct Kernels {
   static void solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz) noexcept;
   /// After solve(): o, unless it is null, and the state after the chunk in place of the one before.
   static void advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o) noexcept;
-  /// All of these; rows of `ahead` are asked for meanwhile.
-  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, Rows<T> o,
-                      const Ahead<T>& ahead) noexcept;
+  /// All of these; `kept` gets sz as solve() leaves it, unless it is null; rows of `ahead` are asked for meanwhile.
+  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, T* kept,
+                      Rows<T> o, const Ahead<T>& ahead) noexcept;
   /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state
   /// before it.
   static void retreat(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b,
@@ -107,9 +107,9 @@ struct Kernels {
   /// o, u and, low rank, z.
   static void finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                      const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
-  /// All of these, from the state before the chunk in sz.
-  static void backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, const T* after,
-                       T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
+  /// All of these but solve().
+  static void backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
+                       const T* after, T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
   /// Token after token of one head, one pass over the state for each.
   static void step(const Tokens<T>& x, const Rule& rule, const StepState<T>& s, Rows<T> o) noexcept;
 };

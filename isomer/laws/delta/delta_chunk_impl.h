@@ -100,11 +100,12 @@ void Kernels<T, I>::advance(const Tokens<T>& x, const Rule& rule, const Matrices
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, Rows<T> o,
-                            const Ahead<T>& ahead) noexcept {
+void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, T* kept,
+                            Rows<T> o, const Ahead<T>& ahead) noexcept {
   Prefetch<T, I> prefetch{ahead};
   load_chunk<T, I>(x, rule, m, s, prefetch);
   solve(x, rule, m, sz);
+  if (kept) copy_row<T, I>(sz, nullptr, kept, (x.K + rule.writes() * x.C) * x.V);
   advance_chunk<T, I>(x, rule, m, sz, o, prefetch);
 }
 

@@ -1,6 +1,7 @@
 // The order of the chunks, forward. Either tasks carry the states of some neighbouring heads from chunk to chunk; or, with few
 // heads, wave after wave of chunks: their matrices side by side, then the states, a slice of columns each.
 #include <algorithm>
+#include <cstring>
 
 #include "isomer/laws/delta/delta_plan.h"
 
@@ -17,6 +18,12 @@ struct Forward {
   T* edges;  // where to keep every edge; null: nowhere
   Context& context;
 
+  // Rows of some columns into an edge, if there is one.
+  void keep(const T* from, Index rows, const typename Plan<T>::Columns& columns, T* edge) const {
+    for (Index i = 0; edge && i < rows; ++i)
+      std::memcpy(edge + i * plan.V + columns.begin, from + i * columns.width, std::size_t(columns.width) * sizeof(T));
+  }
+
   // Heads h … h + count − 1, chunk after chunk.
   template <Isa I>
   void group(Index n, Index h, Index count, Workspace& workspace) const {
@@ -29,15 +36,15 @@ struct Forward {
     for (Index c = 0; c < chunks; ++c)
       for (Index i = 0; i < count; ++i) {
         T* sz = all + i * each;
-        plan.keep(sz, columns, edges, n, h + i, c);
         const Rows<T> to = plan.rows(o, n, h + i, c);
         Ahead<T> ahead;
         ahead.add(to.data, to.stride, plan.V, plan.tokens_of(n, c));
         plan.add_ahead(ahead, n, h + i, c + 1);
-        Kernels<T, I>::forward(plan.tokens(n, h + i, c), plan.rule, m, s, sz, to, ahead);
+        if (c + 1 < chunks) ahead.add(plan.edge(edges, n, h + i, c + 1), plan.V, plan.V, plan.K + plan.N());
+        Kernels<T, I>::forward(plan.tokens(n, h + i, c), plan.rule, m, s, sz, plan.edge(edges, n, h + i, c), to, ahead);
       }
     for (Index i = 0; i < count; ++i) {
-      plan.keep(all + i * each, columns, edges, n, h + i, chunks);
+      keep(all + i * each, plan.K, columns, plan.edge(edges, n, h + i, chunks));
       plan.store(all + i * each, columns, final_state, n, h + i);
     }
   }
@@ -48,12 +55,12 @@ struct Forward {
     using Kernel = Kernels<T, I>;
     const auto [n, h, columns] = slice;
     for (Index c = first; c < last; ++c) {
-      plan.keep(sz, columns, edges, n, h, c);
       Tokens<T> x = plan.tokens(n, h, c);
       x.V = columns.width;
       x.v.data += columns.begin;
       const Matrices<T>& m = waiting[c - first];
       Kernel::solve(x, plan.rule, m, sz);
+      keep(sz, plan.K + plan.rule.writes() * x.C, columns, plan.edge(edges, n, h, c));
       const Rows<T> to = plan.rows(o, n, h, c);
       Kernel::advance(x, plan.rule, m, sz, {to.data ? to.data + columns.begin : nullptr, to.stride});
     }
@@ -86,7 +93,7 @@ struct Forward {
     }
     for (Index i = 0; i < heads * slices; ++i) {
       const auto [n, h, columns] = plan.slice(i);
-      plan.keep(states + i * each, columns, edges, n, h, plan.chunks(n));
+      keep(states + i * each, plan.K, columns, plan.edge(edges, n, h, plan.chunks(n)));
       plan.store(states + i * each, columns, final_state, n, h);
     }
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace isomer::delta_detail {
 
@@ -120,19 +119,6 @@ template <class T>
 void Plan<T>::store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const {
   for (Index a = 0; a < K && to.present(); ++a)
     for (Index c = 0; c < columns.width; ++c) to(n, h, a, columns.begin + c) = state[a * columns.width + c];
-}
-
-template <class T>
-void Plan<T>::keep(const T* state, Columns columns, T* edges, Index n, Index h, Index c) const {
-  if (edges == nullptr) return;
-  T* to = edges + edge_index(n, h, c) * edge_size() + columns.begin;
-  for (Index a = 0; a < K; ++a) std::memcpy(to + a * V, state + a * columns.width, std::size_t(columns.width) * sizeof(T));
-}
-
-template <class T>
-void Plan<T>::recall(const T* edges, Index n, Index h, Index c, Columns columns, T* state) const {
-  const T* from = edges + edge_index(n, h, c) * edge_size() + columns.begin;
-  for (Index a = 0; a < K; ++a) std::memcpy(state + a * columns.width, from + a * V, std::size_t(columns.width) * sizeof(T));
 }
 
 template struct Plan<float>;

@@ -8,7 +8,7 @@ namespace isomer::delta_detail {
 
 /// Columns of the state that one task carries from chunk to chunk when heads are few, and chunks whose matrices wait for it.
 inline constexpr Index kSlice = 32;
-inline constexpr Index kWave = 16;
+inline constexpr Index kWave = 32;
 
 template <class T>
 struct Plan : Chunks {
@@ -18,9 +18,13 @@ struct Plan : Chunks {
 
   /// Rows of z in a chunk of C tokens.
   [[nodiscard]] Index N() const { return rule.writes() * C; }
-  /// Edges are kept a cache line apart.
-  [[nodiscard]] Index edge_size() const { return round_up(K * V, kPad); }
-  [[nodiscard]] T* edge(T* edges, Index n, Index h, Index c) const { return edges + edge_index(n, h, c) * edge_size(); }
+  /// An edge is the state [K,V] and, behind it, the rows z [N,V] of the chunk that begins there: what that chunk's backward pass
+  /// needs. Edges are kept a cache line apart.
+  [[nodiscard]] Index edge_size() const { return round_up((K + N()) * V, kPad); }
+  template <class U>
+  [[nodiscard]] U* edge(U* edges, Index n, Index h, Index c) const {
+    return edges == nullptr ? nullptr : edges + edge_index(n, h, c) * edge_size();
+  }
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
   /// All that a chunk reads, nothing if there is no such chunk.
   void add_ahead(Ahead<T>& all, Index n, Index h, Index c) const;
@@ -51,9 +55,6 @@ struct Plan : Chunks {
   /// Columns of the state of head h of sequence n into [K,width], zeros if there is none, and back.
   void fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const;
   void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const;
-  /// Between [K,width] and an edge [K,V]; null edges are left out.
-  void keep(const T* state, Columns columns, T* edges, Index n, Index h, Index c) const;
-  void recall(const T* edges, Index n, Index h, Index c, Columns columns, T* state) const;
 };
 
 /// `scratch` holds copies of inputs whose rows are not dense.

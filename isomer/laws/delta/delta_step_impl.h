@@ -12,10 +12,10 @@ struct StepToken {
 };
 
 /// Columns [c, c + vectors·lanes): they are read and written again before they have left L1.
-template <class T, Isa I, int vectors, bool low_rank>
+template <class T, Isa I, int vectors, bool cut, bool low_rank>
 void step_columns(const StepState<T>& s, const StepToken<T>& t, Index K, Index c, Index width, T* o) noexcept {
   using V = simd::Vec<T, I>;
-  const auto left = [&](int i) { return width - i * V::lanes; };
+  const auto left = [&](int i) { return cut ? width - i * V::lanes : V::lanes; };
   V u[vectors], out[vectors], v[vectors];
 #pragma GCC unroll 4
   for (int i = 0; i < vectors; ++i) {
@@ -56,8 +56,8 @@ template <class T, Isa I, bool low_rank>
 void step_state(const StepState<T>& s, const StepToken<T>& t, Index K, Index width, T* o) noexcept {
   constexpr Index lanes = simd::Vec<T, I>::lanes;
   Index c = 0;
-  for (; c + 4 * lanes <= width; c += 4 * lanes) step_columns<T, I, 4, low_rank>(s, t, K, c, 4 * lanes, o);
-  for (; c < width; c += lanes) step_columns<T, I, 1, low_rank>(s, t, K, c, width - c, o);
+  for (; c + 4 * lanes <= width; c += 4 * lanes) step_columns<T, I, 4, false, low_rank>(s, t, K, c, 4 * lanes, o);
+  for (; c < width; c += lanes) step_columns<T, I, 1, true, low_rank>(s, t, K, c, width - c, o);
 }
 
 template <class T, Isa I>
