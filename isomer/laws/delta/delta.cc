@@ -1,13 +1,12 @@
 #include "isomer/laws/delta/delta.h"
 
 #include <array>
-#include <sstream>
-#include <string>
 #include <type_traits>
 
 #include "isomer/base/error.h"
 #include "isomer/laws/delta/delta_plan.h"
 #include "isomer/laws/delta/delta_reference.h"
+#include "isomer/laws/shape_check.h"
 
 namespace isomer {
 
@@ -17,17 +16,9 @@ using namespace delta_detail;
 
 constexpr const char* kOp = "delta";
 
-template <std::size_t R>
-std::string text(const std::array<Index, R>& shape) {
-  std::ostringstream s;
-  for (std::size_t axis = 0; axis < R; ++axis) s << (axis ? ", " : "[") << shape[axis];
-  s << "]";
-  return s.str();
-}
-
 template <class T, int R>
 void require_shape(const char* name, const View<T, R>& x, const std::type_identity_t<std::array<Index, R>>& shape) {
-  if (x.present() && x.shape != shape) fail(kOp, "expected ", name, " of shape ", text(shape), ", got ", text(x.shape));
+  isomer::require_shape(kOp, name, x, shape);
 }
 
 struct Shape {
@@ -104,7 +95,8 @@ void delta(const DeltaInputs<T>& in, const DeltaOptions& options, Form form, con
   const Plan<T> plan = make_plan(in, options, context.workspace());
   DeltaOutputs<T> dense = out;
   dense.o = dense_output(out.o, context.workspace());
-  if (form == Form::step || (form == Form::automatic && shape.T == 1 && !out.tape))
+  const auto chosen = [&] { return choose(plan.rule.low_rank, out.tape != nullptr, shape.T, plan.K, plan.V).form; };
+  if (form == Form::step || (form == Form::automatic && chosen() == Form::step))
     step(plan, dense, context);
   else
     forward(plan, dense, context);

@@ -7,6 +7,7 @@
 #include "isomer/base/rng.h"
 #include "isomer/laws/delta/delta.h"
 #include "isomer/laws/delta/delta_law.h"
+#include "isomer/laws/delta/delta_plan.h"
 
 namespace isomer::delta_detail {
 
@@ -113,6 +114,11 @@ std::vector<BenchCase> bench_cases(bool quick) {
     for (const char* direction : {"forward", "backward"}) add(variant, direction, 16384, 1, 64);
   }
   return all;
+}
+
+Choice choose_bench(const BenchCase& c) {
+  const bool taped = c.direction == "backward" || c.direction == "forward+backward";
+  return choose(c.variant == "rwkv7", taped, c.T, c.K, c.V);
 }
 
 BenchWork prepare_bench(const BenchCase& c) {

@@ -121,6 +121,7 @@ class DeltaLaw final : public Law {
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return delta_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return delta_detail::prepare_bench(what); }
+  [[nodiscard]] Choice choose(const BenchCase& what) const override { return delta_detail::choose_bench(what); }
 };
 
 std::span<const Case> DeltaLaw::cases() const {

@@ -9,6 +9,7 @@ namespace isomer {
 namespace delta_detail {
 [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick);
 [[nodiscard]] BenchWork prepare_bench(const BenchCase& what);
+[[nodiscard]] Choice choose_bench(const BenchCase& what);
 }  // namespace delta_detail
 
 }  // namespace isomer

@@ -3,13 +3,25 @@
 #include <algorithm>
 #include <cmath>
 
+#include "isomer/laws/planner.h"
+
 namespace isomer::delta_detail {
 
 namespace {
 
-constexpr Index kChunk = 24;
+// Costs of the planner's model (`isomer bench --explain`). Tiles of products have 6 rows, and a chunk of 24 with K = V = 64 works
+// on 60 KiB forward and 180 KiB backward of a 512 KiB L2, beside the states of its neighbours. Longer chunks lose more to the
+// products between their tokens than they save on the state; a tape, which keeps a state for each chunk, does not change that.
+constexpr ChunkCosts kCosts{.pair = 2, .state = 6, .edge = 24, .step = 12};
+constexpr ChunkCosts kLowRank{.pair = 4, .state = 8, .edge = 24, .step = 12};
 
 }  // namespace
+
+Choice choose(bool low_rank, bool taped, Index T, Index K, Index V) {
+  Choice choice = best_form(low_rank ? kLowRank : kCosts, T, K, V, !taped);
+  if (choice.form == Form::parallel) choice.form = Form::chunk;
+  return choice;
+}
 
 template <class T>
 Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
@@ -44,7 +56,7 @@ void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c) const {
 template <class T>
 Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, Workspace& scratch) {
   const Index K = in.q.shape[3], H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
-  const Index C = options.chunk > 0 ? options.chunk : kChunk;
+  const Index C = options.chunk > 0 ? options.chunk : best_chunk(in.a.present() ? kLowRank : kCosts, K, in.v.shape[3]);
   const Gate gate = in.key_log_decay.present() ? Gate::key : in.log_decay.present() ? Gate::head : Gate::none;
   Plan<T> plan{make_chunks(sequences("delta", in.q.shape[0], in.q.shape[1], in.offsets), H, C),
                in,

@@ -57,6 +57,9 @@ struct Plan : Chunks {
   void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const;
 };
 
+/// What Form::automatic takes: step or chunk.
+[[nodiscard]] Choice choose(bool low_rank, bool taped, Index T, Index K, Index V);
+
 /// `scratch` holds copies of inputs whose rows are not dense.
 template <class T>
 [[nodiscard]] Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, Workspace& scratch);
