@@ -6,7 +6,8 @@ set(ISOMER_AVX2_FLAGS -mavx2 -mfma -mbmi -mbmi2 -mf16c -maes -mpclmul)
 # text, so one is checked for addresses and the other for undefined behaviour.
 set(ISOMER_SCALAR_FLAGS)
 if(ISOMER_SANITIZE STREQUAL "address,undefined")
-  list(APPEND ISOMER_AVX2_FLAGS -fno-sanitize=undefined)
+  # Checks as calls compile in half the time of checks in place.
+  list(APPEND ISOMER_AVX2_FLAGS -fno-sanitize=undefined --param asan-instrumentation-with-call-threshold=0)
   list(APPEND ISOMER_SCALAR_FLAGS -fno-sanitize=address)
 endif()
 
