@@ -68,11 +68,11 @@ struct Backward {
   // What a chunk of a wave leaves for the later passes.
   struct Waiting {
     Matrices<T> m;
-    T *back, *grad_u, *grad_z;
+    T *back, *grads, *grad_z;
   };
   [[nodiscard]] Waiting take_waiting(Workspace& workspace) const {
     const Index K = plan.K, V = plan.V, C = plan.C, N = plan.N();
-    return {plan.take_matrices(workspace), workspace.take<T>(K * V), workspace.take<T>(C * V),
+    return {plan.take_matrices(workspace), workspace.take<T>(K * V), workspace.take<T>(2 * C * V),
             workspace.take<T>(plan.rule.low_rank ? N * V : 0)};
   }
 
@@ -94,7 +94,7 @@ struct Backward {
       if (grad_o.data) grad_o.data += columns.begin;
       spread(back, w.back, plan.K);
       Kernels<T, I>::retreat(x, plan.rule, w.m, b, grad_o, back);
-      spread(b.grad_u, w.grad_u, x.C);
+      spread(b.grads, w.grads, 2 * x.C);
       if (plan.rule.low_rank) spread(b.grad_z, w.grad_z, plan.rule.writes() * x.C);
     }
   }
@@ -102,12 +102,10 @@ struct Backward {
   template <Isa I>
   void finish(const Waiting& w, Index n, Index h, Index c, Workspace& workspace) const {
     BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    b.grad_u = w.grad_u;
+    b.grads = w.grads;
     if (plan.rule.low_rank) b.grad_z = w.grad_z;
     const Tokens<T> x = plan.tokens(n, h, c);
     const BackwardRows<T> io = rows_of(n, h, c);
-    for (Index i = 0; i < x.C; ++i)
-      for (Index v = 0; v < plan.V; ++v) b.grad_o[i * plan.V + v] = io.grad_o.data ? io.grad_o.data[i * io.grad_o.stride + v] : 0;
     Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), edge(n, h, c), edge(n, h, c + 1), w.back, b, io);
   }
 

@@ -32,7 +32,7 @@ inline void backward_tile(const Tokens<T>& x, const Matrices<T>& m, const Backwa
   for (Index p = i + rows; p < x.C; ++p) {
     V row[vectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) row[v] = V::load(b.grad_u + p * x.V + column + v * V::lanes, left(v));
+    for (int v = 0; v < vectors; ++v) row[v] = V::load(b.grads + 2 * p * x.V + column + v * V::lanes, left(v));
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
       const V f = V::set(l[p * m.stride + W * r]);
@@ -44,7 +44,7 @@ inline void backward_tile(const Tokens<T>& x, const Matrices<T>& m, const Backwa
   for (int r = rows - 1; r >= 0; --r)
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
-      sum[r][v].store(b.grad_u + (i + r) * x.V + column + v * V::lanes, left(v));
+      sum[r][v].store(b.grads + 2 * (i + r) * x.V + column + v * V::lanes, left(v));
 #pragma GCC unroll 6
       for (int e = 0; e < r; ++e) sum[e][v] = fma(V::set(l[(i + r) * m.stride + W * e]), sum[r][v], sum[e][v]);
     }
@@ -68,7 +68,7 @@ void load_back(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const
     carry_rows<T, I>(m.carry, back, b.back, x.K, x.V);
 }
 
-/// The gradients of z and u: b.grad_o, b.grad_z and b.grad_u.
+/// The gradients of z and u: b.grad_z and b.grads.
 template <class T, Isa I>
 void backward_solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b, Rows<const T> grad_o,
                     const T* back, Prefetch<T, I>& prefetch) noexcept {
@@ -76,18 +76,19 @@ void backward_solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, 
   constexpr Index lanes = simd::Vec<T, I>::lanes;
   const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C;
   for (Index i = 0; i < C; ++i) {
-    if (grad_o.data) copy_row<T, I>(grad_o.data + i * grad_o.stride, nullptr, b.grad_o + i * V, V);
-    for (Index c = 0; c < V && !grad_o.data; ++c) b.grad_o[i * V + c] = 0;
+    T* to = b.grads + (2 * i + 1) * V;
+    if (grad_o.data) copy_row<T, I>(grad_o.data + i * grad_o.stride, nullptr, to, V);
+    for (Index c = 0; c < V && !grad_o.data; ++c) to[c] = 0;
   }
   load_back<T, I>(x, rule, m, back, b);
-  gemm::multiply<T, I>(UpperOfA{W}, N, V, C, {m.q + K, 1, m.stride}, b.grad_o, V, b.grad_z, V, Store::set, prefetch);
+  gemm::multiply<T, I>(UpperOfA<1>{W}, N, V, C, {m.q + K, 1, m.stride}, b.grads + V, 2 * V, b.grad_z, V, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, N, V, K, {m.w, K, 1}, b.back, V, b.grad_z, V, Store::add, prefetch);
   Index c = 0;
   for (; c + 2 * lanes <= V; c += 2 * lanes) backward_columns<T, I, 2, false>(x, m, b, W, c, 2 * lanes);
   for (; c < V; c += lanes) backward_columns<T, I, 1, true>(x, m, b, W, c, V - c < lanes ? V - c : lanes);
   // Values of the low-rank rule are read by later tokens, too.
   if (rule.low_rank)
-    gemm::multiply<T, I>(UpperOfA{1}, C, V, C, {m.x + K, W, m.stride}, b.grad_u, V, b.grad_z, W * V, Store::add, prefetch);
+    gemm::multiply<T, I>(UpperOfA<1>{1}, C, V, C, {m.x + K, W, m.stride}, b.grads, 2 * V, b.grad_z, W * V, Store::add, prefetch);
 }
 
 /// The gradient of the state before the chunk in place of that after it, after backward_solve().
@@ -95,9 +96,8 @@ template <class T, Isa I>
 void backward_write(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b, T* back,
                     Prefetch<T, I>& prefetch) noexcept {
   const Index C = x.C, K = x.K, V = x.V;
-  if (rule.gate != Gate::none) carry_rows<T, I>(m.carry, back, back, K, V);
-  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {m.q, 1, m.stride}, b.grad_o, V, back, V, gemm::Store::add, prefetch);
-  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {m.x, 1, m.stride}, b.grad_u, V, back, V, gemm::Store::add, prefetch);
+  const gemm::Into<T> into = rule.gate == Gate::none ? gemm::Into<T>(gemm::Store::add) : gemm::Into<T>(m.carry);
+  gemm::multiply<T, I>(gemm::Full{}, K, V, 2 * C, {m.x, 1, m.row()}, b.grads, V, back, V, into, prefetch);
 }
 
 template <class T, Isa I>
@@ -135,22 +135,23 @@ void read_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, c
   T* carried = s.wt;  // [N,K]
   for (Index a = 0; a < K; ++a) s.from[a] = 1;
   const auto add = [&](auto shape, Index rows, Index depth, const T* grad, T* to) {
-    gemm::multiply<T, I>(shape, rows, K, depth, {grad, N, 1}, carried, K, to, K, gemm::Store::add);
+    gemm::multiply<T, I>(shape, rows, K, depth, {grad, 2 * N, 1}, carried, K, to, 2 * K, gemm::Store::add);
   };
   for (Index g = 0; g < *m.segments; ++g) {
     const Index begin = m.first[g], end = m.first[g + 1], before = W * begin;
-    T *rq = b.read_q + begin * K, *rx = b.read_x + begin * K;
+    T *rx = b.reads + 2 * begin * K, *rq = rx + K;
+    const T *gl = b.pairs + 2 * begin * N, *gp = gl + N;
     if (rule.low_rank) {
       times<T, I>(s.from, rx, rx, K);
-      if (begin > 0) add(gemm::Full{}, 1, before, b.grad_l + begin * N, rx);
+      if (begin > 0) add(gemm::Full{}, 1, before, gl, rx);
     }
     decay_rows<T, I>(m.jump + begin * n, n, carried, before, K);
     decay_rows<T, I>(m.jump + begin * n, n, s.from, 1, K);
     copy_row<T, I>(b.seg_w + before * K, nullptr, carried + before * K, W * (end - begin) * K);
-    for (Index i = 0; i < end - begin; ++i) times<T, I>(s.from, rq + i * K, rq + i * K, K);
-    for (Index i = skip; i < end - begin; ++i) times<T, I>(s.from, rx + i * K, rx + i * K, K);
-    add(LowerOfA{before, W}, end - begin, W * end, b.grad_p + begin * N, rq);
-    add(LowerOfA{before + skip * W, W}, end - begin - skip, W * end, b.grad_l + (begin + skip) * N, rx + skip * K);
+    for (Index i = 0; i < end - begin; ++i) times<T, I>(s.from, rq + 2 * i * K, rq + 2 * i * K, K);
+    for (Index i = skip; i < end - begin; ++i) times<T, I>(s.from, rx + 2 * i * K, rx + 2 * i * K, K);
+    add(LowerOfA<1>{before, W}, end - begin, W * end, gp, rq);
+    add(LowerOfA<1>{before + skip * W, W}, end - begin - skip, W * end, gl + 2 * skip * N, rx + 2 * skip * K);
     decay_rows<T, I>(m.up + (end - 1) * n, n, carried, W * end, K);
     decay_rows<T, I>(m.up + (end - 1) * n, n, s.from, 1, K);
   }
@@ -164,14 +165,14 @@ void write_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, 
     const Index begin = m.first[g], end = m.first[g + 1], before = W * begin;
     decay_rows<T, I>(m.up + (end - 1) * n, n, b.write, W * end, K);
     const auto add = [&](Index from, Index to, const T* grad, const T* rows) {
-      gemm::multiply<T, I>(UpperOfSegment{W, from}, W * end, K, to - from, {grad + from * N, 1, N}, rows + from * K, K, b.write,
-                           K, gemm::Store::add);
+      gemm::multiply<T, I>(UpperOfSegment{W, from}, W * end, K, to - from, {grad + 2 * from * N, 1, 2 * N}, rows + from * K, K,
+                           b.write, K, gemm::Store::add);
     };
-    if (end > begin) add(begin, end, b.grad_p, b.seg_q);
-    if (end > begin + skip) add(begin + skip, end, b.grad_l, b.seg_x);
+    if (end > begin) add(begin, end, b.pairs + N, b.seg_q);
+    if (end > begin + skip) add(begin + skip, end, b.pairs, b.seg_x);
     decay_rows<T, I>(m.jump + begin * n, n, b.write, before, K);
     if (rule.low_rank && begin > 0)
-      gemm::multiply<T, I>(gemm::Full{}, before, K, 1, {b.grad_l + begin * N, 1, N}, b.seg_x + begin * K, K, b.write, K,
+      gemm::multiply<T, I>(gemm::Full{}, before, K, 1, {b.pairs + 2 * begin * N, 1, N}, b.seg_x + begin * K, K, b.write, K,
                            gemm::Store::add);
   }
 }
@@ -233,7 +234,7 @@ template <class T, Isa I>
 T finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const Token<T>& t, const BackwardScratch<T>& b, Index i,
              const BackwardRows<T>& io) noexcept {
   const Index K = x.K, V = x.V, n = rule.gates(K);
-  const T *k = x.k.data + i * x.k.stride, *grad_u = b.grad_u + i * V;
+  const T *k = x.k.data + i * x.k.stride, *grad_u = b.grads + 2 * i * V;
   const auto row = [&](const Rows<T>& to) { return to.data ? to.data + i * to.stride : b.row; };
   const T along_q = dot<T, I>(t.q, t.read_q, K), along_w = dot<T, I>(t.w, t.write, K);
   T* grad = row(io.q);
@@ -275,8 +276,8 @@ void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, con
     const Token<T> t{.q = segments ? b.seg_q + i * K : m.q + i * m.stride,
                      .x = segments ? b.seg_x + i * K : m.x + i * m.stride,
                      .w = (segments ? b.seg_w : m.w) + W * i * K,
-                     .read_q = b.read_q + i * K,
-                     .read_x = b.read_x + i * K,
+                     .read_q = b.reads + (2 * i + 1) * K,
+                     .read_x = b.reads + 2 * i * K,
                      .write = b.write + W * i * K,
                      .up = m.up + i * n,
                      .up_x = up_of_x(rule, m, i, first, n),
@@ -299,24 +300,20 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
   gemm::transpose<T, I>(K, V, sz, V, b.state_t, K);
   gemm::transpose<T, I>(K, V, b.back, V, b.back_t, K);
   gemm::transpose<T, I>(N, V, z, V, b.z_t, N);
-  gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.grad_o, V, 1}, b.state_t, K, b.read_q, K, Store::set, prefetch);
-  gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.grad_u, V, 1}, b.state_t, K, b.read_x, K, Store::set, prefetch);
+  gemm::multiply<T, I>(gemm::Full{}, 2 * C, K, V, {b.grads, V, 1}, b.state_t, K, b.reads, K, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, N, K, V, {z, V, 1}, b.back_t, K, b.write, K, Store::set, prefetch);
-  gemm::multiply<T, I>(LowerOfC{0, W}, C, N, V, {b.grad_o, V, 1}, b.z_t, N, b.grad_p, N, Store::set, prefetch);
-  gemm::multiply<T, I>(LowerOfC{0, W}, C, N, V, {b.grad_u, V, 1}, b.z_t, N, b.grad_l, N, Store::set, prefetch);
+  gemm::multiply<T, I>(LowerOfC<2>{0, W}, 2 * C, N, V, {b.grads, V, 1}, b.z_t, N, b.pairs, N, Store::set, prefetch);
   for (Index i = 0; i < C; ++i) {
-    clear_upper(b.grad_p + i * N, W * (i + 1), W, N);
-    clear_upper(b.grad_l + i * N, W * i, W, N);
+    clear_upper(b.pairs + 2 * i * N, W * i, W, N);
+    clear_upper(b.pairs + (2 * i + 1) * N, W * (i + 1), W, N);
   }
   if (*m.segments > 0) {
     load_segments<T, I>(x, rule, m, b);
     read_segments<T, I>(x, rule, m, s, b);
     write_segments<T, I>(x, rule, m, b);
   } else {
-    gemm::multiply<T, I>(LowerOfA{0, W}, C, K, N, {b.grad_p, N, 1}, m.w, K, b.read_q, K, Store::add, prefetch);
-    gemm::multiply<T, I>(LowerOfA{0, W}, C, K, N, {b.grad_l, N, 1}, m.w, K, b.read_x, K, Store::add, prefetch);
-    gemm::multiply<T, I>(UpperOfA{W}, N, K, C, {b.grad_p, 1, N}, m.q, m.stride, b.write, K, Store::add, prefetch);
-    gemm::multiply<T, I>(UpperOfA{W}, N, K, C, {b.grad_l, 1, N}, m.x, m.stride, b.write, K, Store::add, prefetch);
+    gemm::multiply<T, I>(LowerOfA<2>{0, W}, 2 * C, K, N, {b.pairs, N, 1}, m.w, K, b.reads, K, Store::add, prefetch);
+    gemm::multiply<T, I>(UpperOfA<2>{W}, N, K, 2 * C, {b.pairs, 1, N}, m.x, m.row(), b.write, K, Store::add, prefetch);
   }
   finish_rows<T, I>(x, rule, m, after, back, b, io);
 }

@@ -79,12 +79,12 @@ struct Work {
   float* next_ = memory.data();
 };
 
-/// Flops of a token of one head, from the cost model in delta.h. Chunks are counted at 32 whatever is used.
+/// Flops of a token of one head, from the cost model in delta.h. Chunks are counted at 24 whatever is used.
 double flops(const BenchCase& c) {
-  const double K = double(c.K), V = double(c.V), C = 32, tokens = double(c.B * c.T * c.H);
+  const double K = double(c.K), V = double(c.V), C = 24, tokens = double(c.B * c.T * c.H);
   const bool low_rank = c.variant == "rwkv7";
   const double forward = low_rank ? 4 * C * (K + V) + 8 * K * V : 2 * C * (K + V) + 6 * K * V;
-  const double backward = low_rank ? 12 * C * K + 9 * C * V + 20 * K * V : 6 * C * K + 5 * C * V + 14 * K * V;
+  const double backward = low_rank ? 12 * C * K + 8 * C * V + 16 * K * V : 6 * C * K + 4 * C * V + 12 * K * V;
   if (c.direction == "step") return tokens * 7 * K * V;
   return tokens * (c.direction == "forward" ? forward : c.direction == "backward" ? backward : forward + backward);
 }

@@ -35,7 +35,7 @@ struct Tokens {
 /// What a chunk does to any state, N = writes · C: u = β v + x S + L z, o = q S + P z, S' = carry ∘ S + (w to the edge)ᵀ z.
 template <class T>
 struct Matrices {
-  T *x, *q;                   // [C, K + N] readers from the state before the chunk, then L or P
+  T *x, *q;                   // [C, K + N] readers from the state before the chunk, then L or P; rows of x and q alternate
   Index stride;               // of both
   T* w;                       // [N, K] writers
   T* carry;                   // [K] decay of the state over the chunk
@@ -44,6 +44,9 @@ struct Matrices {
   T *norm_q, *norm_k, *beta;  // [C] 1/√(Σx² + eps), or 1
   Index* first;               // [C + 1] where the segments begin, C at the end
   Index* segments;            // [1] their number; 0: all is one, from the chunk's edge on, and w is meant before the carry
+
+  /// From a row of x to the row of q behind it.
+  [[nodiscard]] ISOMER_INLINE Index row() const { return stride / 2; }
 };
 
 /// Scratch of load() beside the matrices.
@@ -58,13 +61,13 @@ struct LoadScratch {
 /// Backward: all of a chunk, V columns.
 template <class T>
 struct BackwardScratch {
-  T *grad_o, *grad_u;        // [C,V]
+  T* grads;                  // [2C,V] of u and of o, alternating, as x and q do in Matrices
   T* grad_z;                 // [N,V]
   T* back;                   // [K,V] gradient of the state after the chunk, at the writers
   T *state_t, *back_t;       // [V,K] the state before the chunk, transposed; `back`, transposed
   T* z_t;                    // [V,N]
-  T *grad_p, *grad_l;        // [C,N]
-  T *read_q, *read_x;        // [C,K] gradients of readers, at the beginning of their segment
+  T* pairs;                  // [2C,N] gradients of L and P, alternating
+  T* reads;                  // [2C,K] gradients of readers, x and q alternating, at the beginning of their segment
   T* write;                  // [N,K] gradients of writers, there
   T *seg_q, *seg_x, *seg_w;  // [C,K] [C,K] [N,K] readers and writers there, when there are segments
   T* flux;                   // [K] what passes through the gates

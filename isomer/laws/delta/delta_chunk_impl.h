@@ -81,32 +81,37 @@ ISOMER_INLINE void carry_rows(const T* carry, const T* from, T* to, Index K, Ind
   for (Index a = 0; a < K; ++a) scaled<T, I>(carry[a], from + a * V, to + a * V, V);
 }
 
+/// `carried`: the writers are at the chunk's end; else the state is carried there with what they add.
 template <class T, Isa I>
-void advance_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o,
+void advance_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o, bool carried,
                    Prefetch<T, I>& prefetch) noexcept {
   const Index K = x.K, V = x.V, W = rule.writes(), N = W * x.C;
   if (o.data)
-    gemm::multiply<T, I>(LowerOfA{K, W}, x.C, V, K + N, {m.q, m.stride, 1}, sz, V, o.data, o.stride, gemm::Store::set, prefetch);
-  const bool segments = *m.segments > 0;
-  if (segments) carry_rows<T, I>(m.carry, sz, sz, K, V);
-  gemm::multiply<T, I>(gemm::Full{}, K, V, N, {m.w, 1, K}, sz + K * V, V, sz, V, gemm::Store::add, prefetch);
-  if (!segments && rule.gate != Gate::none) carry_rows<T, I>(m.carry, sz, sz, K, V);
+    gemm::multiply<T, I>(LowerOfA<1>{K, W}, x.C, V, K + N, {m.q, m.stride, 1}, sz, V, o.data, o.stride, gemm::Store::set,
+                         prefetch);
+  const gemm::Into<T> into = carried ? gemm::Into<T>(m.carry) : gemm::Into<T>(gemm::Store::add);
+  gemm::multiply<T, I>(gemm::Full{}, K, V, N, {m.w, 1, K}, sz + K * V, V, sz, V, into, prefetch);
+  if (!carried && rule.gate != Gate::none) carry_rows<T, I>(m.carry, sz, sz, K, V);
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o) noexcept {
   Prefetch<T, I> nothing{{}};
-  advance_chunk<T, I>(x, rule, m, sz, o, nothing);
+  advance_chunk<T, I>(x, rule, m, sz, o, *m.segments > 0, nothing);
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, T* kept,
                             Rows<T> o, const Ahead<T>& ahead) noexcept {
+  const Index N = rule.writes() * x.C;
   Prefetch<T, I> prefetch{ahead};
   load_chunk<T, I>(x, rule, m, s, prefetch);
   solve(x, rule, m, sz);
-  if (kept) copy_row<T, I>(sz, nullptr, kept, (x.K + rule.writes() * x.C) * x.V);
-  advance_chunk<T, I>(x, rule, m, sz, o, prefetch);
+  if (kept) copy_row<T, I>(sz, nullptr, kept, (x.K + N) * x.V);
+  // The writers are fewer than the rows of the state.
+  const bool carry = *m.segments == 0 && rule.gate != Gate::none;
+  for (Index p = 0; p < N && carry; ++p) times<T, I>(m.carry, m.w + p * x.K, m.w + p * x.K, x.K);
+  advance_chunk<T, I>(x, rule, m, sz, o, carry || *m.segments > 0, prefetch);
 }
 
 }  // namespace isomer::delta_detail

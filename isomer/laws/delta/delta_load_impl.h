@@ -21,25 +21,31 @@ inline constexpr double kSpan = 60;
 /// Under the root of l2norm.
 inline constexpr double kNormEps = 1e-6;
 
-/// C(i, p) is needed only for p < writes · (first + i + 1).
+/// Triangles. A token has `writes` writes and here one reader, q or x; or both, row after row.
+/// C(i, p) is needed only for writes p of the tokens up to that of row i, which is first + i / readers.
+template <int readers>
 struct LowerOfC {
   Index first, writes;
   [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index rows, Index j, Index, Index depth) const {
-    return {0, j < writes * (first + i + rows) ? depth : 0};
+    return {0, j < writes * (first + (i + rows - 1) / readers + 1) ? depth : 0};
   }
 };
-/// A(i, p) is zero for p ≥ before + writes · (i + 1).
+/// A(i, p) is zero for p from before + writes · (i / readers + 1) on.
+template <int readers>
 struct LowerOfA {
   Index before, writes;
   [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index rows, Index, Index, Index depth) const {
-    const Index end = before + writes * (i + rows);
+    const Index end = before + writes * ((i + rows - 1) / readers + 1);
     return {0, end < depth ? end : depth};
   }
 };
-/// A(i, p) is zero for p < i / writes.
+/// A(i, p) is zero for readers p of tokens before that of write i.
+template <int readers>
 struct UpperOfA {
   Index writes;
-  [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index, Index, Index, Index depth) const { return {i / writes, depth}; }
+  [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index, Index, Index, Index depth) const {
+    return {readers * (i / writes), depth};
+  }
 };
 
 /// y = f ∘ x
@@ -182,10 +188,9 @@ template <class T, Isa I>
 void multiply_whole(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s,
                     Prefetch<T, I>& prefetch) noexcept {
   const Index C = x.C, K = x.K, N = rule.writes() * C;
-  const LowerOfC lower{0, rule.writes()};
   gemm::transpose<T, I>(N, K, m.w, K, s.wt, s.stride);
-  gemm::multiply<T, I>(lower, C, N, K, {m.x, m.stride, 1}, s.wt, s.stride, m.x + K, m.stride, gemm::Store::set, prefetch);
-  gemm::multiply<T, I>(lower, C, N, K, {m.q, m.stride, 1}, s.wt, s.stride, m.q + K, m.stride, gemm::Store::set, prefetch);
+  gemm::multiply<T, I>(LowerOfC<2>{0, rule.writes()}, 2 * C, N, K, {m.x, m.row(), 1}, s.wt, s.stride, m.x + K, m.row(),
+                       gemm::Store::set, prefetch);
   const Index n = rule.gates(K);
   for (Index a = 0; a < K; ++a) m.carry[a] = n == 0 ? T(1) : m.up[(C - 1) * n + (n == 1 ? 0 : a)];
 }
@@ -219,9 +224,9 @@ void multiply_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& 
     for (Index a = 0; a < K; ++a) s.from[a] *= gate_at(jump, n, a);
     gemm::transpose<T, I>(W * (end - begin), K, m.w + before * K, K, s.wt + before, s.stride);
     const Index skip = rule.low_rank ? 1 : 0, rows = end - begin;
-    gemm::multiply<T, I>(LowerOfC{begin + skip, W}, rows - skip, W * end, K, {xb + skip * m.stride, m.stride, 1}, s.wt, s.stride,
-                         xb + skip * m.stride + K, m.stride, gemm::Store::set);
-    gemm::multiply<T, I>(LowerOfC{begin, W}, rows, W * end, K, {qb, m.stride, 1}, s.wt, s.stride, qb + K, m.stride,
+    gemm::multiply<T, I>(LowerOfC<1>{begin + skip, W}, rows - skip, W * end, K, {xb + skip * m.stride, m.stride, 1}, s.wt,
+                         s.stride, xb + skip * m.stride + K, m.stride, gemm::Store::set);
+    gemm::multiply<T, I>(LowerOfC<1>{begin, W}, rows, W * end, K, {qb, m.stride, 1}, s.wt, s.stride, qb + K, m.stride,
                          gemm::Store::set);
     for (Index i = 0; i < rows; ++i) {
       times<T, I>(s.from, qb + i * m.stride, qb + i * m.stride, K);

@@ -73,12 +73,13 @@ Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, Workspa
 
 template <class T>
 Matrices<T> Plan<T>::take_matrices(Workspace& workspace) const {
-  const Index stride = K + round_up(N(), kPad) + kPad, row = round_up(C, kPad) + kPad;
+  const Index reader = K + round_up(N(), kPad) + kPad, row = round_up(C, kPad) + kPad;
   const Index gates = rule.gate == Gate::key ? C * K + kPad : row;
   const auto take = [&](Index count) { return workspace.take<T>(count); };
-  return {.x = take(C * stride),
-          .q = take(C * stride),
-          .stride = stride,
+  T* readers = take(2 * C * reader);
+  return {.x = readers,
+          .q = readers + reader,
+          .stride = 2 * reader,
           .w = take(N() * K + kPad),
           .carry = take(K + kPad),
           .up = take(gates),
@@ -101,17 +102,14 @@ LoadScratch<T> Plan<T>::take_load_scratch(Workspace& workspace) const {
 template <class T>
 BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
   const auto take = [&](Index count) { return workspace.take<T>(count + kPad); };
-  return {.grad_o = take(C * V),
-          .grad_u = take(C * V),
+  return {.grads = take(2 * C * V),
           .grad_z = take(N() * V),
           .back = take(K * V),
           .state_t = take(V * K),
           .back_t = take(V * K),
           .z_t = take(V * N()),
-          .grad_p = take(C * N()),
-          .grad_l = take(C * N()),
-          .read_q = take(C * K),
-          .read_x = take(C * K),
+          .pairs = take(2 * C * N()),
+          .reads = take(2 * C * K),
           .write = take(N() * K),
           .seg_q = take(C * K),
           .seg_x = take(C * K),
