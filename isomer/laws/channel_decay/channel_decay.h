@@ -18,8 +18,8 @@
 // Form::parallel is one chunk of length T: O(T²). Numerics: decays are multiplied, never subtracted as logarithms and never
 // divided by, so that no exponent overflows and every weight has the relative error of its own few factors, however strong the
 // decays before it. A decay that is 0 in the type (log_decay = −inf, −1e4) forgets exactly and its gradient is 0. log_decay may
-// be positive as long as the product of the decays of a chunk (64 tokens; `parallel`: the sequence) is a finite number of the
-// type. A NaN or inf in q, k, v or log_decay (but −inf) spoils its head from the chunk that holds it on; other heads are
+// be positive as long as the product of the decays of a chunk (at most 96 tokens; `parallel`: the sequence) is a finite number of
+// the type. A NaN or inf in q, k, v or log_decay (but −inf) spoils its head from the chunk that holds it on; other heads are
 // unharmed. Not for use inside Context::parallel: it runs its own tasks.
 #include <cstdint>
 #include <optional>

@@ -8,9 +8,9 @@ namespace isomer::channel_decay_detail {
 template <class T>
 struct BlockRows {
   const T *q, *k, *decay, *k_block;
-  T *grad_q, *grad_k, *grad_decay;  // [m,P]
+  T *grad_q, *grad_k, *grad_decay;  // [m,P], rows R apart
   const T* p;                       // [m,m] gradients of the weights, rows p_stride apart
-  Index p_stride, P, m;
+  Index p_stride, P, R, m;
 };
 
 /// Pairs of a block's tokens over `vectors` vectors of channels. For each key, forward through its decays: what it gives to q;
@@ -23,7 +23,7 @@ ISOMER_INLINE void pair_gradients(const BlockRows<T>& r, const T* bonus, T* grad
 #pragma GCC unroll 2
   for (int v = 0; v < vectors; ++v) own_sum[v] = V::load(grad_bonus + c + v * lanes);
   for (Index j = 0; j < r.m; ++j) {
-    const Index at = j * r.P + c;
+    const Index at = j * r.R + c;
     V key[vectors], back[vectors];
     const V own = V::set(r.p[j * r.p_stride + j]);
 #pragma GCC unroll 2
@@ -39,7 +39,7 @@ ISOMER_INLINE void pair_gradients(const BlockRows<T>& r, const T* bonus, T* grad
       const V g = V::set(r.p[i * r.p_stride + j]);
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) {
-        const Index l = i * r.P + c + v * lanes;
+        const Index l = i * r.R + c + v * lanes;
         const V moved = key[v] * V::load(r.decay + l);
         fma(g, before ? key[v] : moved, V::load(r.grad_q + l)).store(r.grad_q + l);
         keys[i][v] = key[v] = moved;
@@ -49,7 +49,7 @@ ISOMER_INLINE void pair_gradients(const BlockRows<T>& r, const T* bonus, T* grad
       const V g = V::set(r.p[i * r.p_stride + j]);
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) {
-        const Index l = i * r.P + c + v * lanes;
+        const Index l = i * r.R + c + v * lanes;
         const V q = V::load(r.q + l);
         if (!before) back[v] = fma(g, q, back[v]);
         fma(keys[i][v], back[v], V::load(r.grad_decay + l)).store(r.grad_decay + l);
@@ -78,7 +78,7 @@ void finish_block(const BlockRows<T>& r, const Rule<T>& rule, const BackwardScra
     const V one = V::set(T(1));
     V product = one, flow = V::load(b.passing + c);
     for (Index i = 0; i < r.m; ++i) {
-      const Index l = i * r.P + c;
+      const Index l = i * r.R + c;
       const V moved = product * V::load(r.decay + l);
       ((before ? product : moved) * V::load(r.grad_q + l)).store(r.grad_q + l);
       product = moved;
@@ -87,7 +87,7 @@ void finish_block(const BlockRows<T>& r, const Rule<T>& rule, const BackwardScra
     }
     product = one, flow = V::zero();
     for (Index i = r.m; i-- > 0;) {
-      const Index l = i * r.P + c;
+      const Index l = i * r.R + c;
       const V read = V::load(r.q + l) * V::load(r.grad_q + l);
       if (!before) flow = flow + read;
       (flow + V::load(r.grad_decay + l)).store(r.grad_decay + l);
@@ -105,25 +105,25 @@ void finish_block(const BlockRows<T>& r, const Rule<T>& rule, const BackwardScra
 template <class T, Isa I>
 void move_back(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, Index n) noexcept {
   using V = simd::Vec<T, I>;
-  const Index P = padded(x.K), begin = block_begin(n), m = block_end(n, x.C) - begin;
-  const T* product = s.block_decay + n * P;
+  const Index P = padded(x.K), R = row_of(x.K), begin = block_begin(n), m = block_end(n, x.C) - begin;
+  const T* product = s.block_decay + n * R;
   for (Index c = 0; c < P; c += V::lanes) {
     const V f = V::load(product + c);
     V between = V::set(T(1)), total = V::load(b.passing + c);
     for (Index o = n; o-- > 0;) {
       V part = V::zero();
       for (Index j = block_begin(o); j < block_begin(o + 1); ++j) {
-        const V g = f * V::load(b.grad_k + j * P + c);
-        g.store(b.grad_k + j * P + c);
-        part = fma(V::load(s.k_block + j * P + c), g, part);
+        const V g = f * V::load(b.grad_k + j * R + c);
+        g.store(b.grad_k + j * R + c);
+        part = fma(V::load(s.k_block + j * R + c), g, part);
       }
       total = fma(between, part, total);
-      between = between * V::load(s.block_decay + o * P + c);
+      between = between * V::load(s.block_decay + o * R + c);
     }
     total.store(b.passing + c);
   }
   const Index row = s.kt_stride;
-  gemm::multiply<T, I>(gemm::Full{}, begin, x.K, m, {b.p + begin * row, 1, row}, s.q_block + begin * P, P, b.grad_k, P,
+  gemm::multiply<T, I>(gemm::Full{}, begin, x.K, m, {b.p + begin * row, 1, row}, s.q_block + begin * R, R, b.grad_k, R,
                        gemm::Store::add);
 }
 
@@ -132,30 +132,30 @@ void move_back(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>
 template <class T, Isa I>
 void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state) noexcept {
   using V = simd::Vec<T, I>;
-  const Index P = padded(x.K), C = x.C, blocks = blocks_of(C);
+  const Index P = padded(x.K), R = row_of(x.K), C = x.C, blocks = blocks_of(C);
   if (!x.empty) {
-    gemm::transpose<T, I>(x.K, x.V, state, x.V, b.state_t, P);
-    gemm::multiply<T, I>(gemm::Full{}, C, x.K, x.V, {b.y, x.V, 1}, b.state_t, P, b.grad_q, P, gemm::Store::set);
+    gemm::transpose<T, I>(x.K, x.V, state, x.V, b.state_t, R);
+    gemm::multiply<T, I>(gemm::Full{}, C, x.K, x.V, {b.y, x.V, 1}, b.state_t, R, b.grad_q, R, gemm::Store::set);
   }
   for (Index n = 0; n < blocks; ++n) {
     const Index begin = block_begin(n), end = block_end(n, C);
     for (Index c = 0; c < P; c += V::lanes) {
-      const V entered = V::load(s.entered + n * P + c);
+      const V entered = V::load(s.entered + n * R + c);
       V total = V::zero();
       for (Index i = begin; i < end; ++i) {
-        const V g = x.empty ? V::zero() : entered * V::load(b.grad_q + i * P + c);
-        g.store(b.grad_q + i * P + c);
-        total = fma(V::load(s.q_block + i * P + c), g, total);
+        const V g = x.empty ? V::zero() : entered * V::load(b.grad_q + i * R + c);
+        g.store(b.grad_q + i * R + c);
+        total = fma(V::load(s.q_block + i * R + c), g, total);
       }
-      total.store(b.from_state + n * P + c);
+      total.store(b.from_state + n * R + c);
     }
-    for (Index j = begin; j < end; ++j) copy_row<T, I>(s.k_block + j * P, nullptr, b.keys + j * P, P);
+    for (Index j = begin; j < end; ++j) copy_row<T, I>(s.k_block + j * R, nullptr, b.keys + j * R, P);
     if (n == 0) continue;
-    gemm::multiply<T, I>(gemm::Full{}, end - begin, x.K, begin, {b.p + begin * s.kt_stride, s.kt_stride, 1}, b.keys, P,
-                         b.grad_q + begin * P, P, gemm::Store::add);
+    gemm::multiply<T, I>(gemm::Full{}, end - begin, x.K, begin, {b.p + begin * s.kt_stride, s.kt_stride, 1}, b.keys, R,
+                         b.grad_q + begin * R, R, gemm::Store::add);
     for (Index c = 0; c < P; c += V::lanes) {
-      const V f = V::load(s.block_decay + n * P + c);
-      for (Index j = 0; j < begin; ++j) (f * V::load(b.keys + j * P + c)).store(b.keys + j * P + c);
+      const V f = V::load(s.block_decay + n * R + c);
+      for (Index j = 0; j < begin; ++j) (f * V::load(b.keys + j * R + c)).store(b.keys + j * R + c);
     }
   }
 }
@@ -176,7 +176,7 @@ template <class T, Isa I>
 void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, T* sv,
                              T* back, const BackwardRows<T>& io) noexcept {
   using gemm::Store;
-  const Index C = x.C, K = x.K, V = x.V, P = padded(K), row = s.kt_stride;
+  const Index C = x.C, K = x.K, V = x.V, P = padded(K), R = row_of(K), row = s.kt_stride;
   const T* values = sv + K * V;
   const gemm::BandOfA upper{0, C};
   Prefetch<T, I> prefetch{io.ahead};
@@ -187,14 +187,14 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, V, {b.y, V, 1}, b.vt, row, b.p, row, Store::set, prefetch);
   gather_queries<T, I>(x, s, b, sv);
   gemm::multiply<T, I>(upper, C, V, C, {s.qw + K, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set, prefetch);
-  gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.keys, P, 1}, back, V, b.grad_v, V, Store::add, prefetch);
+  gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.keys, R, 1}, back, V, b.grad_v, V, Store::add, prefetch);
   store_rows<T, I>(b.grad_v, V, T(1), io.grad_v, C, V);
-  gemm::transpose<T, I>(K, V, back, V, b.back_t, P);
-  gemm::multiply<T, I>(gemm::Full{}, C, K, V, {values, V, 1}, b.back_t, P, b.grad_k, P, Store::set, prefetch);
+  gemm::transpose<T, I>(K, V, back, V, b.back_t, R);
+  gemm::multiply<T, I>(gemm::Full{}, C, K, V, {values, V, 1}, b.back_t, R, b.grad_k, R, Store::set, prefetch);
   for (Index a = 0; a < P; ++a) b.over[a] = a < K && !x.empty ? s.carry[a] * dot<T, I>(back + a * V, sv + a * V, V) : T(0);
   for (Index a = 0; a < P; ++a) b.grad_bonus[a] = 0;
   for (Index n = blocks_of(C); n-- > 0;) {
-    const Index at = block_begin(n) * P;
+    const Index at = block_begin(n) * R;
     copy_row<T, I>(b.over, nullptr, b.passing, P);
     if (n > 0) move_back<T, I>(x, s, b, n);
     const BlockRows<T> rows{.q = s.q + at,
@@ -207,16 +207,17 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
                             .p = b.p + block_begin(n) * (row + 1),
                             .p_stride = row,
                             .P = P,
+                            .R = R,
                             .m = block_end(n, C) - block_begin(n)};
     if (rule.before)
       finish_block<T, I, true>(rows, rule, b);
     else
       finish_block<T, I, false>(rows, rule, b);
-    scaled<T, I, true>(T(1), b.from_state + n * P, b.over, P);
+    scaled<T, I, true>(T(1), b.from_state + n * R, b.over, P);
   }
-  store_rows<T, I>(b.grad_q, P, T(rule.scale), io.grad_q, C, K);
-  store_rows<T, I>(b.grad_k, P, T(1), io.grad_k, C, K);
-  store_rows<T, I>(b.grad_decay, P, T(1), io.grad_log_decay, C, K);
+  store_rows<T, I>(b.grad_q, R, T(rule.scale), io.grad_q, C, K);
+  store_rows<T, I>(b.grad_k, R, T(1), io.grad_k, C, K);
+  store_rows<T, I>(b.grad_decay, R, T(1), io.grad_log_decay, C, K);
   if (io.grad_bonus) copy_row<T, I>(b.grad_bonus, nullptr, io.grad_bonus, K);
   gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back, V, gemm::Into<T>(s.carry));
 }

@@ -34,9 +34,11 @@ struct Tokens {
 
 /// Rows of keys and queries in the scratch are padded, with zeros in q and k, so that loops over channels have no tail.
 ISOMER_INLINE constexpr Index padded(Index K) { return round_up(K, kPad); }
+/// From row to row in the scratch: never a multiple of 64 elements, or the rows of a chunk would meet in a few sets of L1.
+ISOMER_INLINE constexpr Index row_of(Index width) { return round_up(width, kPad) + (round_up(width, kPad) % 64 == 0 ? kPad : 0); }
 ISOMER_INLINE constexpr Index blocks_of(Index C) { return ceil_div(C, kBlock); }
 
-/// Scratch of a chunk. P = padded(K).
+/// Scratch of a chunk. P = padded(K); rows of P elements are row_of(K) apart.
 template <class T>
 struct Scratch {
   T *q, *k, *decay;          // [C,P] scaled q, k, e^log_decay

@@ -22,11 +22,11 @@ ISOMER_INLINE Index block_end(Index n, Index C) { return (n + 1) * kBlock < C ? 
 template <class T, Isa I, bool whole>
 void load_keys(const Tokens<T>& x, const Scratch<T>& s, Index begin, Index end, T* product) noexcept {
   using V = simd::Vec<T, I>;
-  const Index K = x.K, P = padded(K);
+  const Index K = x.K, P = padded(K), R = row_of(K);
   for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(product + c);
   for (Index j = end; j-- > begin;) {
     const T *f = x.log_decay.data + j * x.log_decay.stride, *from = x.k.data + j * x.k.stride;
-    T *decay = s.decay + j * P, *k = s.k + j * P, *k_block = s.k_block + j * P;
+    T *decay = s.decay + j * R, *k = s.k + j * R, *k_block = s.k_block + j * R;
     for (Index c = 0; c < P; c += V::lanes) {
       const V a = exp(whole ? V::load(f + c) : V::load(f + c, K - c)), key = whole ? V::load(from + c) : V::load(from + c, K - c);
       const V after = V::load(product + c);
@@ -41,11 +41,11 @@ void load_keys(const Tokens<T>& x, const Scratch<T>& s, Index begin, Index end, 
 template <class T, Isa I>
 void Kernels<T, I>::load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv) noexcept {
   using V = simd::Vec<T, I>;
-  const Index P = padded(x.K), blocks = reach == Reach::chunk ? 1 : blocks_of(x.C);
+  const Index P = padded(x.K), R = row_of(x.K), blocks = reach == Reach::chunk ? 1 : blocks_of(x.C);
   for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(s.carry + c);
   for (Index n = 0; n < blocks; ++n) {
     const Index begin = block_begin(n), end = reach == Reach::chunk ? x.C : block_end(n, x.C);
-    T *product = s.block_decay + n * P, *entered = s.entered + n * P, *carry = s.carry;
+    T *product = s.block_decay + n * R, *entered = s.entered + n * R, *carry = s.carry;
     if (x.K == P)
       load_keys<T, I, true>(x, s, begin, end, product);
     else
@@ -56,7 +56,7 @@ void Kernels<T, I>::load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T
       (before * V::load(product + c)).store(carry + c);
     }
   }
-  if (blocks > 1) gemm::transpose<T, I>(x.C, x.K, s.k_block, P, s.kt, s.kt_stride);
+  if (blocks > 1) gemm::transpose<T, I>(x.C, x.K, s.k_block, R, s.kt, s.kt_stride);
   for (Index i = 0; i < x.C; ++i) copy_row<T, I>(x.v.data + i * x.v.stride, nullptr, sv + (x.K + i) * x.V, x.V);
 }
 
@@ -64,14 +64,14 @@ void Kernels<T, I>::load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T
 template <class T, Isa I, bool before, bool whole>
 void load_block_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, Index n) noexcept {
   using V = simd::Vec<T, I>;
-  const Index K = x.K, P = padded(K);
+  const Index K = x.K, P = padded(K), R = row_of(K);
   const V scale = V::set(T(rule.scale));
-  const T* entered = s.entered + n * P;
+  const T* entered = s.entered + n * R;
   T* product = s.running;  // of the block's decays up to the last row
   for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(product + c);
   for (Index i = block_begin(n); i < block_end(n, x.C); ++i) {
-    const T *from = x.q.data + i * x.q.stride, *decay = s.decay + i * P;
-    T *q = s.q + i * P, *q_block = s.q_block + i * P, *q_chunk = s.qw + i * s.qw_stride;
+    const T *from = x.q.data + i * x.q.stride, *decay = s.decay + i * R;
+    T *q = s.q + i * R, *q_block = s.q_block + i * R, *q_chunk = s.qw + i * s.qw_stride;
     for (Index c = 0; c < P; c += V::lanes) {
       const V y = scale * (whole ? V::load(from + c) : V::load(from + c, K - c));
       const V old = V::load(product + c), now = old * V::load(decay + c), seen = y * (before ? old : now);
@@ -98,10 +98,10 @@ void load_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s) 
   }
 }
 
-/// The rows of a block's m tokens, P apart.
+/// The rows of a block's m tokens, R apart.
 template <class T>
 struct PairRows {
-  Index m, P;
+  Index m, R;
   const T *q, *k, *decay, *bonus;
 };
 
@@ -111,7 +111,7 @@ template <class T, Isa I, int vectors, bool before, bool two, bool add>
 ISOMER_INLINE void pair_sums(const PairRows<T>& r, Index j, T* sums) {
   using V = simd::Vec<T, I>;
   constexpr int keys = two ? 2 : 1;
-  const auto at = [&](const T* x, Index i, int v) { return V::load(x + i * r.P + v * V::lanes); };
+  const auto at = [&](const T* x, Index i, int v) { return V::load(x + i * r.R + v * V::lanes); };
   const auto put = [&](V total, Index i, Index key) {
     T* to = sums + (i * kBlock + key) * V::lanes;
     (add ? total + V::load(to) : total).store(to);
@@ -169,9 +169,9 @@ void weigh_block(const Rule<T>& rule, const Scratch<T>& s, Index K, Index C, Ind
   using V = simd::Vec<T, I>;
   constexpr Index four = 4 * V::lanes;
   alignas(64) T sums[kBlock * kBlock * V::lanes];
-  const Index P = padded(K);
+  const Index P = padded(K), R = row_of(K);
   const auto rows = [&](Index c) {
-    return PairRows<T>{m, P, s.q + begin * P + c, s.k + begin * P + c, s.decay + begin * P + c, rule.bonus + c};
+    return PairRows<T>{m, R, s.q + begin * R + c, s.k + begin * R + c, s.decay + begin * R + c, rule.bonus + c};
   };
   Index c = P % four;
   if (c > 0)
@@ -190,7 +190,7 @@ void weigh_block(const Rule<T>& rule, const Scratch<T>& s, Index K, Index C, Ind
 template <class T, Isa I>
 void move_keys(const Tokens<T>& x, const Scratch<T>& s, Index n) noexcept {
   using V = simd::Vec<T, I>;
-  const T* product = s.block_decay + n * padded(x.K);
+  const T* product = s.block_decay + n * row_of(x.K);
   for (Index a = 0; a < x.K; ++a) {
     const V f = V::set(product[a]);
     T* row = s.kt + a * s.kt_stride;
@@ -201,12 +201,12 @@ void move_keys(const Tokens<T>& x, const Scratch<T>& s, Index n) noexcept {
 /// The weights of all tokens of the chunk, behind q in qw; afterwards kt has the keys at the end of the chunk.
 template <class T, Isa I>
 void weigh(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, Prefetch<T, I>& prefetch) noexcept {
-  const Index P = padded(x.K);
+  const Index R = row_of(x.K);
   for (Index n = 0; n < blocks_of(x.C); ++n) {
     const Index begin = block_begin(n), m = block_end(n, x.C) - begin;
     // Whole vectors: what this writes beyond the older blocks is overwritten by the block's own weights.
     if (n > 0)
-      gemm::multiply<T, I>(gemm::Full{}, m, round_up(begin, 8), x.K, {s.q_block + begin * P, P, 1}, s.kt, s.kt_stride,
+      gemm::multiply<T, I>(gemm::Full{}, m, round_up(begin, 8), x.K, {s.q_block + begin * R, R, 1}, s.kt, s.kt_stride,
                            s.qw + begin * s.qw_stride + x.K, s.qw_stride, gemm::Store::set, prefetch);
     if (rule.before)
       weigh_block<T, I, true>(rule, s, x.K, x.C, begin, m);
@@ -233,7 +233,7 @@ void Kernels<T, I>::write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, 
   Prefetch<T, I> prefetch{ahead};
   // Keys of one block are at the end of the chunk as they are.
   const bool moved = reach == Reach::block && blocks_of(x.C) > 1;
-  const gemm::Strided<T> keys = moved ? gemm::Strided<T>{s.kt, s.kt_stride, 1} : gemm::Strided<T>{s.k_block, 1, padded(x.K)};
+  const gemm::Strided<T> keys = moved ? gemm::Strided<T>{s.kt, s.kt_stride, 1} : gemm::Strided<T>{s.k_block, 1, row_of(x.K)};
   const gemm::Into<T> into = added || x.empty ? gemm::Into<T>(gemm::Store::set) : gemm::Into<T>(s.carry);
   gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, keys, sv + x.K * x.V, x.V, added ? added : sv, x.V, into, prefetch);
 }

@@ -7,17 +7,21 @@ namespace isomer::channel_decay_detail {
 
 namespace {
 
-// Costs of the planner's model; `edge` was fitted to the best chunk of a sweep (`isomer bench --explain`).
-constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 18, .step = 10};
-// A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v, log_decay and o.
-constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 250, .step = 0};
+// Costs of the planner's model; `edge` was fitted to the best chunk of a sweep (`isomer bench --explain --law channel_decay`). A
+// chunk of 24 with K = V = 64 works on 75 KiB forward, one of 48 on 250 KiB backward, of a 512 KiB L2.
+constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 9, .step = 10};
+// A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v and log_decay.
+constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 200, .step = 0};
 // Chunks side by side write and read a state each.
-constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 128, .step = 10};
+constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 64, .step = 10};
 
 // With four heads or more each keeps a core busy; side by side their chunks would load keys and states twice for nothing.
 constexpr Index kFewHeads = 4;
 
 const ChunkCosts& costs_of(bool taped, Index heads) { return heads < kFewHeads ? kSplit : taped ? kTaped : kForward; }
+
+// Rows of pairs have room for a vector beyond the last token.
+Index pair_row(Index C) { return row_of(C + kPad); }
 
 }  // namespace
 
@@ -75,38 +79,38 @@ void Plan<T>::add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c)
 
 template <class T>
 Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
-  const Index row = round_up(C, kPad) + kPad, P = padded(K), blocks = blocks_of(C);
+  const Index row = pair_row(C), P = padded(K), R = row_of(K), blocks = blocks_of(C);
   const auto take = [&](Index count) { return workspace.take<T>(count); };
-  return {.q = take(C * P),
-          .k = take(C * P),
-          .decay = take(C * P),
-          .q_block = take(C * P),
-          .k_block = take(C * P),
-          .block_decay = take(blocks * P),
-          .entered = take(blocks * P),
+  return {.q = take(C * R),
+          .k = take(C * R),
+          .decay = take(C * R),
+          .q_block = take(C * R),
+          .k_block = take(C * R),
+          .block_decay = take(blocks * R),
+          .entered = take(blocks * R),
           .carry = take(P),
           .running = take(P),
-          .qw = take(C * (K + row)),
-          .qw_stride = K + row,
+          .qw = take(C * row_of(K + row)),
+          .qw_stride = row_of(K + row),
           .kt = take(K * row),
           .kt_stride = row};
 }
 
 template <class T>
 BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
-  const Index row = round_up(C, kPad) + kPad, P = padded(K);
+  const Index row = pair_row(C), P = padded(K), R = row_of(K);
   const auto take = [&](Index count) { return workspace.take<T>(count); };
-  return {.keys = take(C * P),
+  return {.keys = take(C * R),
           .vt = take(V * row),
           .y = take(C * V),
           .p = take(C * row),
-          .state_t = take(V * P),
-          .back_t = take(V * P),
-          .grad_q = take(C * P),
-          .grad_k = take(C * P),
+          .state_t = take(V * R),
+          .back_t = take(V * R),
+          .grad_q = take(C * R),
+          .grad_k = take(C * R),
           .grad_v = take(C * V),
-          .grad_decay = take(C * P),
-          .from_state = take(blocks_of(C) * P),
+          .grad_decay = take(C * R),
+          .from_state = take(blocks_of(C) * R),
           .over = take(P),
           .passing = take(P),
           .grad_bonus = take(P)};
