@@ -92,7 +92,7 @@ void delta(const DeltaInputs<T>& in, const DeltaOptions& options, Form form, con
   if (out.tape) out.tape->chunk = 0;
   if (form == Form::reference) return reference(in, options, out);
   const Workspace::Scope scope(context.workspace());
-  const Plan<T> plan = make_plan(in, options, context.workspace());
+  const Plan<T> plan = make_plan(in, options, out.tape != nullptr, context.workspace());
   DeltaOutputs<T> dense = out;
   dense.o = dense_output(out.o, context.workspace());
   const auto chosen = [&] { return choose(plan.rule.low_rank, out.tape != nullptr, shape.T, plan.K, plan.V).form; };
@@ -116,7 +116,7 @@ void delta_vjp(const DeltaInputs<T>& in, const DeltaOptions& options, Form form,
   DeltaOptions chunked = options;
   if (given.tape && given.tape->chunk > 0) chunked.chunk = given.tape->chunk;
   // A run of steps has the gradients of the same run in chunks.
-  const Plan<T> plan = make_plan(in, chunked, scratch);
+  const Plan<T> plan = make_plan(in, chunked, true, scratch);
   DeltaCotangents<T> dense = given;
   dense.o = dense_rows(given.o, scratch);
   const bool fits = given.tape && given.tape->chunk == plan.C && given.tape->edges.size() >= plan.all_edges() * plan.edge_size();

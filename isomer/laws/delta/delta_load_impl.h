@@ -105,9 +105,9 @@ bool scan_keys(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s
     }
     T *up = m.up + i * K, *down = m.down + i * K;
     each_vector<V>(K, [&](Index c, Index w) {
-      const V g = V::load(s.sum + c, w), rest = V::load(s.rest + c, w), e = exp(g), f = exp(-g);
-      fma(e, rest, e).store(up + c, w);
-      fnma(f, rest, f).store(down + c, w);
+      const V e = exp(V::load(s.sum + c, w)), decay = fma(e, V::load(s.rest + c, w), e);
+      decay.store(up + c, w);
+      (V::set(T(1)) / decay).store(down + c, w);
     });
   }
   m.first[*m.segments] = x.C;

@@ -14,13 +14,19 @@ namespace {
 // products between their tokens than they save on the state; a tape, which keeps a state for each chunk, does not change that.
 constexpr ChunkCosts kCosts{.pair = 2, .state = 6, .edge = 24, .step = 12};
 constexpr ChunkCosts kLowRank{.pair = 4, .state = 8, .edge = 24, .step = 12};
+// Two writes a token make the products between tokens twice as large. Counted in writes, of which a chunk should have as many as
+// one of the other rule has tokens, but for the edge that each chunk has.
+constexpr ChunkCosts kWrites{.pair = 2, .state = 8, .edge = 54, .step = 12};
+
+Index chunk_of(bool low_rank, bool taped, Index K, Index V) {
+  return low_rank && !taped ? best_chunk(kWrites, K, V) / 2 : best_chunk(kCosts, K, V);
+}
 
 }  // namespace
 
 Choice choose(bool low_rank, bool taped, Index T, Index K, Index V) {
-  Choice choice = best_form(low_rank ? kLowRank : kCosts, T, K, V, !taped);
-  if (choice.form == Form::parallel) choice.form = Form::chunk;
-  return choice;
+  const Choice choice = best_form(low_rank ? kLowRank : kCosts, T, K, V, !taped);
+  return choice.form == Form::step ? choice : Choice{Form::chunk, chunk_of(low_rank, taped, K, V)};
 }
 
 template <class T>
@@ -54,9 +60,9 @@ void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c) const {
 }
 
 template <class T>
-Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, Workspace& scratch) {
+Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, bool taped, Workspace& scratch) {
   const Index K = in.q.shape[3], H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
-  const Index C = options.chunk > 0 ? options.chunk : best_chunk(in.a.present() ? kLowRank : kCosts, K, in.v.shape[3]);
+  const Index C = options.chunk > 0 ? options.chunk : chunk_of(in.a.present(), taped, K, in.v.shape[3]);
   const Gate gate = in.key_log_decay.present() ? Gate::key : in.log_decay.present() ? Gate::head : Gate::none;
   Plan<T> plan{make_chunks(sequences("delta", in.q.shape[0], in.q.shape[1], in.offsets), H, C),
                in,
@@ -133,7 +139,7 @@ void Plan<T>::store(const T* state, Columns columns, const View<T, 4>& to, Index
 
 template struct Plan<float>;
 template struct Plan<double>;
-template Plan<float> make_plan(const DeltaInputs<float>&, const DeltaOptions&, Workspace&);
-template Plan<double> make_plan(const DeltaInputs<double>&, const DeltaOptions&, Workspace&);
+template Plan<float> make_plan(const DeltaInputs<float>&, const DeltaOptions&, bool, Workspace&);
+template Plan<double> make_plan(const DeltaInputs<double>&, const DeltaOptions&, bool, Workspace&);
 
 }  // namespace isomer::delta_detail

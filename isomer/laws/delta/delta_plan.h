@@ -62,7 +62,7 @@ struct Plan : Chunks {
 
 /// `scratch` holds copies of inputs whose rows are not dense.
 template <class T>
-[[nodiscard]] Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, Workspace& scratch);
+[[nodiscard]] Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, bool taped, Workspace& scratch);
 
 // delta_step.cc, delta_forward.cc, delta_backward.cc
 template <class T>
