@@ -5,6 +5,7 @@
 #include "isomer/base/rng.h"
 #include "isomer/laws/attention/attention.h"
 #include "isomer/laws/attention/attention_law.h"
+#include "isomer/laws/bench_work.h"
 
 namespace isomer::attention_detail {
 
@@ -50,19 +51,17 @@ double pairs(const BenchCase& c, double S) {
 }  // namespace
 
 std::vector<BenchCase> bench_cases(bool quick) {
-  std::vector<BenchCase> all;
-  const std::vector<Index> lengths = quick ? std::vector<Index>{512, 2048} : std::vector<Index>{512, 2048, 8192};
-  for (Index D : quick ? std::vector<Index>{64} : std::vector<Index>{64, 128})
-    for (Index T : lengths)
-      for (const char* direction : {"forward", "backward"})
-        all.push_back(
-            {.subject = "attention", .variant = "causal", .direction = direction, .T = T, .H = D == 64 ? 8 : 4, .K = D, .V = D});
-  for (const char* direction : {"forward", "backward"})
-    all.push_back({.subject = "attention", .variant = "window", .direction = direction, .T = quick ? 2048 : 8192, .window = 256});
-  all.push_back({.subject = "attention", .variant = "causal", .form = Form::step, .direction = "step", .T = 1, .S = 2048});
+  std::vector<BenchCase> all = bench_grid("attention", {"causal"}, quick);
+  for (BenchCase& c : all)
+    if (c.direction == "step") c.S = 2048;
+  for (BenchCase c : bench_grid("attention", {"window"}, true)) {
+    if (c.direction == "step") continue;
+    c.T = quick ? 2048 : 8192;
+    c.window = 256;
+    all.push_back(c);
+  }
   if (!quick)
-    for (const char* direction : {"forward", "backward"})
-      all.push_back({.subject = "attention", .variant = "causal", .direction = direction, .T = 16384, .H = 1});
+    for (const BenchCase& c : long_sequence("attention", "causal")) all.push_back(c);
   return all;
 }
 
@@ -88,29 +87,15 @@ BenchWork prepare_bench(const BenchCase& c) {
     bench.flops = once;
     return bench;
   }
-  const auto forward = [work](Context& context) { attention(work->in, work->options, work->form, work->out, context); };
-  const auto backward = [work](Context& context) {
-    attention_vjp(work->in, work->options, work->form, work->out, work->grad_o, work->grad, context);
-  };
-  if (c.direction == "forward") {
-    bench.run = forward;
-    bench.flops = once;
-  } else if (c.direction == "backward") {
-    auto ready = std::make_shared<bool>(false);
-    bench.run = [=](Context& context) {
-      if (!*ready) forward(context);
-      *ready = true;
-      backward(context);
-    };
-    bench.flops = 2.5 * once;
-  } else {
-    bench.run = [=](Context& context) {
-      forward(context);
-      backward(context);
-    };
-    bench.flops = 3.5 * once;
-  }
-  return bench;
+  const BenchHalves halves{
+      .forward = [work](Context& context) { attention(work->in, work->options, work->form, work->out, context); },
+      .backward =
+          [work](Context& context) {
+            attention_vjp(work->in, work->options, work->form, work->out, work->grad_o, work->grad, context);
+          },
+      .forward_flops = once,
+      .backward_flops = 2.5 * once};
+  return bench_work(c, halves, bench.state_bytes);
 }
 
 }  // namespace isomer::attention_detail

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "isomer/laws/attention/attention.h"
+#include "isomer/laws/named_call.h"
 
 namespace isomer {
 
@@ -28,33 +29,25 @@ AttentionOptions options_from(const Settings& settings) {
 
 template <class T>
 Tensors run_typed(const Call& call, const Sizes& sizes) {
-  const auto given = [&](const char* name) { return call.inputs.contains(name); };
-  const auto view4 = [&](const char* name) { return call.inputs.at(name).view<const T, 4>(); };
-  const auto view3 = [&](const char* name) { return given(name) ? call.inputs.at(name).view<const T, 3>() : View<const T, 3>{}; };
-  AttentionInputs<T> in{view4("q"), view4("k"), view4("v"), view3("log_forget"), view3("gate")};
-  if (given("offsets"))
-    in.offsets = {call.inputs.at("offsets").data<std::int64_t>(), std::size_t(call.inputs.at("offsets").size())};
+  NamedCall<T> x{call, sizes};
+  const AttentionInputs<T> in{.q = x.input("q"),
+                              .k = x.input("k"),
+                              .v = x.input("v"),
+                              .log_forget = x.input("log_forget"),
+                              .gate = x.input("gate"),
+                              .offsets = x.offsets()};
   const AttentionOptions options = options_from(call.settings);
-
-  Tensors out;
-  const Index B = sizes.at("B"), L = sizes.at("T"), H = sizes.at("H");
-  const auto add = [&](const std::string& name, std::vector<Index> shape) {
-    return &(out[name] = Tensor(type_of<T>, std::move(shape)));
-  };
   AttentionTape<T> tape;
-  AttentionOutputs<T> forward{.o = add("o", {B, L, H, sizes.at("V")})->template view<T, 4>(), .tape = &tape};
+  AttentionOutputs<T> forward{.o = x.output("o", "B T H V"), .tape = &tape};
   if (options.kernel == AttentionOptions::Kernel::exp && options.normaliser == AttentionOptions::Normaliser::sum)
-    forward.log_sum = add("log_sum", {B, L, H})->template view<T, 3>();
+    forward.log_sum = x.output("log_sum", "B T H");
   attention(in, options, call.form, forward, call.context);
-  if (!given("grad_o")) return out;
-
-  const auto like = [&](const char* name) { return add(std::string("grad_") + name, call.inputs.at(name).shape()); };
-  AttentionGradients<T> grad{like("q")->template view<T, 4>(), like("k")->template view<T, 4>(),
-                             like("v")->template view<T, 4>()};
-  if (given("log_forget")) grad.log_forget = like("log_forget")->template view<T, 3>();
-  if (given("gate")) grad.gate = like("gate")->template view<T, 3>();
-  attention_vjp(in, options, call.form, forward, view4("grad_o"), grad, call.context);
-  return out;
+  if (!x.given("grad_o")) return std::move(x.out);
+  attention_vjp(
+      in, options, call.form, forward, View<const T, 4>(x.input("grad_o")),
+      {.q = x.like("q"), .k = x.like("k"), .v = x.like("v"), .log_forget = x.like("log_forget"), .gate = x.like("gate")},
+      call.context);
+  return std::move(x.out);
 }
 
 class AttentionLaw final : public Law {

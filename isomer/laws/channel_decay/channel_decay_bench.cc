@@ -3,6 +3,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
+#include "isomer/laws/bench_work.h"
 #include "isomer/laws/channel_decay/channel_decay.h"
 #include "isomer/laws/channel_decay/channel_decay_law.h"
 #include "isomer/laws/channel_decay/channel_decay_plan.h"
@@ -72,65 +73,27 @@ double flops(const BenchCase& c, double pair_factor, double state_factor) {
 }  // namespace
 
 std::vector<BenchCase> bench_cases(bool quick) {
-  std::vector<BenchCase> all;
-  const auto add = [&](const char* variant, const char* direction, Index T, Index H, Index D) {
-    const bool step = std::string_view(direction) == "step";
-    all.push_back({.subject = "channel_decay",
-                   .variant = variant,
-                   .form = step ? Form::step : Form::chunk,
-                   .direction = direction,
-                   .T = T,
-                   .H = H,
-                   .K = D,
-                   .V = D});
-  };
-  for (const char* variant : {"gla", "rwkv6"}) {
-    for (Index D : quick ? std::vector<Index>{64} : std::vector<Index>{64, 128})
-      for (Index T : quick ? std::vector<Index>{2048} : std::vector<Index>{512, 2048, 8192})
-        for (const char* direction : {"forward", "backward"}) add(variant, direction, T, 512 / D, D);
-    add(variant, "step", 1, 8, 64);
-    if (!quick) add(variant, "step", 1, 4, 128);
-  }
+  std::vector<BenchCase> all = bench_grid("channel_decay", {"gla", "rwkv6"}, quick);
   if (!quick)
-    for (const char* direction : {"forward", "backward"}) add("gla", direction, 16384, 1, 64);
+    for (const BenchCase& c : long_sequence("channel_decay", "gla")) all.push_back(c);
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) {
-  const bool taped = c.direction == "backward" || c.direction == "forward+backward";
-  return choose(taped, c.B * c.H, c.T, c.K, c.V);
-}
+Choice choose_bench(const BenchCase& c) { return choose(wants_backward(c), c.B * c.H, c.T, c.K, c.V); }
 
 BenchWork prepare_bench(const BenchCase& c) {
   auto work = std::make_shared<Work>(c);
-  BenchWork bench;
-  bench.state_bytes = double(sizeof(float)) * double(c.H * c.K * c.V);
-  const auto forward = [work](Context& context) { channel_decay(work->in, work->options, work->form, work->out, context); };
-  const auto backward = [work](Context& context) {
-    channel_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
-  };
-  if (c.direction == "step" || c.direction == "forward") {
-    bench.run = forward;
-    bench.flops = c.direction == "step" ? flops(c, 0, 5) : flops(c, 1, 4);
-    return bench;
-  }
-  work->out.tape = &work->tape;
-  if (c.direction == "backward") {
-    auto ready = std::make_shared<bool>(false);
-    bench.run = [=](Context& context) {
-      if (!*ready) forward(context);
-      *ready = true;
-      backward(context);
-    };
-    bench.flops = flops(c, 2.5, 8);
-    return bench;
-  }
-  bench.run = [=](Context& context) {
-    forward(context);
-    backward(context);
-  };
-  bench.flops = flops(c, 3.5, 12);
-  return bench;
+  if (wants_backward(c)) work->out.tape = &work->tape;
+  const BenchHalves halves{
+      .forward = [work](Context& context) { channel_decay(work->in, work->options, work->form, work->out, context); },
+      .backward =
+          [work](Context& context) {
+            channel_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
+          },
+      .step_flops = flops(c, 0, 5),
+      .forward_flops = flops(c, 1, 4),
+      .backward_flops = flops(c, 2.5, 8)};
+  return bench_work(c, halves, double(sizeof(float)) * double(c.H * c.K * c.V));
 }
 
 }  // namespace isomer::channel_decay_detail

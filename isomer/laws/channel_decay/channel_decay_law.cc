@@ -3,6 +3,7 @@
 #include <array>
 
 #include "isomer/laws/channel_decay/channel_decay.h"
+#include "isomer/laws/named_call.h"
 
 namespace isomer {
 
@@ -19,57 +20,34 @@ ChannelDecayOptions options_from(const Settings& settings) {
   return o;
 }
 
-/// One call on named tensors.
 template <class T>
-struct Run {
-  const Call& call;
-  const Sizes& sizes;
-  ChannelDecayOptions options = options_from(call.settings);
-  Tensors out = {};
-
-  template <int R>
-  [[nodiscard]] View<const T, R> input(const std::string& name) const {
-    return call.inputs.contains(name) ? call.inputs.at(name).view<const T, R>() : View<const T, R>{};
-  }
-  View<T, 4> output(const std::string& name, std::vector<Index> shape) {
-    return (out[name] = Tensor(type_of<T>, std::move(shape))).template view<T, 4>();
-  }
-  /// An output grad_X shaped like the input X, absent without X.
-  template <int R = 4>
-  View<T, R> like(const std::string& name) {
-    if (!call.inputs.contains(name)) return {};
-    return (out["grad_" + name] = Tensor(type_of<T>, call.inputs.at(name).shape())).template view<T, R>();
-  }
-
-  Tensors operator()() {
-    ChannelDecayInputs<T> in{.q = input<4>("q"),
-                             .k = input<4>("k"),
-                             .v = input<4>("v"),
-                             .log_decay = input<4>("log_decay"),
-                             .bonus = input<2>("bonus"),
-                             .initial_state = input<4>("initial_state")};
-    if (call.inputs.contains("offsets"))
-      in.offsets = {call.inputs.at("offsets").data<std::int64_t>(), std::size_t(call.inputs.at("offsets").size())};
-    ChannelDecayTape<T> tape;
-    const bool wanted = wants_gradients(call.inputs);
-    channel_decay(in, options, call.form,
-                  {.o = output("o", {sizes.at("B"), sizes.at("T"), sizes.at("H"), sizes.at("V")}),
-                   .final_state = output("final_state", {sizes.at("n"), sizes.at("H"), sizes.at("K"), sizes.at("V")}),
-                   .tape = wanted ? &tape : nullptr},
-                  call.context);
-    if (!wanted) return std::move(out);
-    channel_decay_vjp(in, options, call.form,
-                      {.o = input<4>("grad_o"), .final_state = input<4>("grad_final_state"), .tape = &tape},
-                      {.q = like("q"),
-                       .k = like("k"),
-                       .v = like("v"),
-                       .log_decay = like("log_decay"),
-                       .bonus = like<2>("bonus"),
-                       .initial_state = like("initial_state")},
-                      call.context);
-    return std::move(out);
-  }
-};
+Tensors run_typed(const Call& call, const Sizes& sizes) {
+  NamedCall<T> x{call, sizes};
+  const ChannelDecayInputs<T> in{.q = x.input("q"),
+                                 .k = x.input("k"),
+                                 .v = x.input("v"),
+                                 .log_decay = x.input("log_decay"),
+                                 .bonus = x.input("bonus"),
+                                 .initial_state = x.input("initial_state"),
+                                 .offsets = x.offsets()};
+  const ChannelDecayOptions options = options_from(call.settings);
+  ChannelDecayTape<T> tape;
+  const bool wanted = wants_gradients(call.inputs);
+  channel_decay(
+      in, options, call.form,
+      {.o = x.output("o", "B T H V"), .final_state = x.output("final_state", "n H K V"), .tape = wanted ? &tape : nullptr},
+      call.context);
+  if (!wanted) return std::move(x.out);
+  channel_decay_vjp(in, options, call.form, {.o = x.input("grad_o"), .final_state = x.input("grad_final_state"), .tape = &tape},
+                    {.q = x.like("q"),
+                     .k = x.like("k"),
+                     .v = x.like("v"),
+                     .log_decay = x.like("log_decay"),
+                     .bonus = x.like("bonus"),
+                     .initial_state = x.like("initial_state")},
+                    call.context);
+  return std::move(x.out);
+}
 
 class ChannelDecayLaw final : public Law {
  public:
@@ -110,7 +88,7 @@ class ChannelDecayLaw final : public Law {
     return quantity == "grad_bonus" ? 256 : 64;
   }
   [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    return call.inputs.at("q").type() == Type::f32 ? Run<float>{call, sizes}() : Run<double>{call, sizes}();
+    return call.inputs.at("q").type() == Type::f32 ? run_typed<float>(call, sizes) : run_typed<double>(call, sizes);
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return channel_decay_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return channel_decay_detail::prepare_bench(what); }

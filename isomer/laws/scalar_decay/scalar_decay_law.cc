@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "isomer/laws/named_call.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 
 namespace isomer {
@@ -32,73 +33,56 @@ bool has_state(std::string_view state, Normaliser n) {
 
 /// One call on named tensors.
 template <class T>
-struct Run {
-  const Call& call;
-  const Sizes& sizes;
-  ScalarDecayOptions options = options_from(call.settings);
-  Tensors out = {};
+struct Run : NamedCall<T> {
+  using Base = NamedCall<T>;
+  using Base::call, Base::given, Base::input, Base::like, Base::offsets, Base::out, Base::output, Base::sizes;
+  ScalarDecayOptions options;
 
-  [[nodiscard]] bool given(const std::string& name) const { return call.inputs.contains(name); }
-  template <int R>
-  [[nodiscard]] View<const T, R> input(const std::string& name) const {
-    return given(name) ? call.inputs.at(name).view<const T, R>() : View<const T, R>{};
-  }
+  Run(const Call& a, const Sizes& b) : Base{a, b}, options(options_from(a.settings)) {}
+
+  [[nodiscard]] bool fixed() const { return given("log_decay") && call.inputs.at("log_decay").shape().size() == 1; }
   [[nodiscard]] ScalarDecayStates<const T> states(const std::string& prefix) const {
-    return {input<4>(prefix + "state"), input<3>(prefix + "norm"), input<2>(prefix + "max"), input<3>(prefix + "value_sum"),
-            input<1>(prefix + "count")};
-  }
-  template <int R>
-  View<T, R> output(const std::string& name, std::vector<Index> shape) {
-    return (out[name] = Tensor(type_of<T>, std::move(shape))).template view<T, R>();
+    return {input(prefix + "state"), input(prefix + "norm"), input(prefix + "max"), input(prefix + "value_sum"),
+            input(prefix + "count")};
   }
 
   [[nodiscard]] ScalarDecayInputs<T> inputs() const {
-    ScalarDecayInputs<T> in{.q = input<4>("q"),
-                            .k = input<4>("k"),
-                            .v = input<4>("v"),
-                            .log_input = input<3>("log_input"),
-                            .initial = states("initial_")};
-    if (given("log_decay") && call.inputs.at("log_decay").shape().size() == 1)
-      in.log_decay = {call.inputs.at("log_decay").data<T>(), {sizes.at("B"), sizes.at("T"), sizes.at("H")}, {0, 0, 1}};
+    ScalarDecayInputs<T> in{.q = input("q"),
+                            .k = input("k"),
+                            .v = input("v"),
+                            .log_input = input("log_input"),
+                            .initial = states("initial_"),
+                            .offsets = offsets()};
+    if (fixed())
+      in.log_decay = {call.inputs.at("log_decay").template data<T>(), {sizes.at("B"), sizes.at("T"), sizes.at("H")}, {0, 0, 1}};
     else
-      in.log_decay = input<3>("log_decay");
-    if (given("offsets"))
-      in.offsets = {call.inputs.at("offsets").data<std::int64_t>(), std::size_t(call.inputs.at("offsets").size())};
+      in.log_decay = input("log_decay");
     return in;
   }
 
   ScalarDecayStates<T> final_states() {
-    const Index n = sizes.at("n"), H = sizes.at("H"), K = sizes.at("K"), V = sizes.at("V");
     ScalarDecayStates<T> s;
-    s.state = output<4>("final_state", {n, H, K, V});
-    if (has_state("norm", options.normaliser)) s.norm = output<3>("final_norm", {n, H, K});
-    if (has_state("max", options.normaliser)) s.max = output<2>("final_max", {n, H});
-    if (has_state("value_sum", options.normaliser)) s.value_sum = output<3>("final_value_sum", {n, H, V});
-    if (has_state("count", options.normaliser)) s.count = output<1>("final_count", {n});
+    s.state = output("final_state", "n H K V");
+    if (has_state("norm", options.normaliser)) s.norm = output("final_norm", "n H K");
+    if (has_state("max", options.normaliser)) s.max = output("final_max", "n H");
+    if (has_state("value_sum", options.normaliser)) s.value_sum = output("final_value_sum", "n H V");
+    if (has_state("count", options.normaliser)) s.count = output("final_count", "n");
     return s;
   }
 
-  /// An output grad_X shaped like the input X, absent without X.
-  template <int R>
-  View<T, R> like(const std::string& name) {
-    return given(name) ? output<R>("grad_" + name, call.inputs.at(name).shape()) : View<T, R>{};
-  }
-
   void gradients(const ScalarDecayInputs<T>& in, const ScalarDecayTape<T>& tape) {
-    ScalarDecayGradients<T> grad{.q = like<4>("q"), .k = like<4>("k"), .v = like<4>("v"), .log_input = like<3>("log_input")};
-    grad.initial = {
-        .state = like<4>("initial_state"), .norm = like<3>("initial_norm"), .value_sum = like<3>("initial_value_sum")};
-    const bool fixed = in.log_decay.present() && call.inputs.at("log_decay").shape().size() == 1;
+    ScalarDecayGradients<T> grad{.q = like("q"), .k = like("k"), .v = like("v"), .log_input = like("log_input")};
+    grad.initial = {.state = like("initial_state"), .norm = like("initial_norm"), .value_sum = like("initial_value_sum")};
     Tensor tokens;
-    if (fixed) {
+    if (fixed()) {
       tokens = Tensor(type_of<T>, {sizes.at("B"), sizes.at("T"), sizes.at("H")});
       grad.log_decay = tokens.view<T, 3>();
     } else {
-      grad.log_decay = like<3>("log_decay");
+      grad.log_decay = like("log_decay");
     }
-    scalar_decay_vjp(in, options, call.form, {.o = input<4>("grad_o"), .final_states = states("grad_final_"), .tape = &tape},
-                     grad, call.context);
-    if (fixed) sum_tokens(grad.log_decay, like<1>("log_decay"));
+    scalar_decay_vjp(in, options, call.form, {.o = input("grad_o"), .final_states = states("grad_final_"), .tape = &tape}, grad,
+                     call.context);
+    if (fixed()) sum_tokens(grad.log_decay, like("log_decay"));
   }
 
   /// A decay of the head is shared by all its tokens.
@@ -116,10 +100,7 @@ struct Run {
     ScalarDecayTape<T> tape;
     const bool wanted = wants_gradients(call.inputs);
     scalar_decay(in, options, call.form,
-                 {.o = output<4>("o", {sizes.at("B"), sizes.at("T"), sizes.at("H"), sizes.at("V")}),
-                  .final_states = final_states(),
-                  .tape = wanted ? &tape : nullptr},
-                 call.context);
+                 {.o = output("o", "B T H V"), .final_states = final_states(), .tape = wanted ? &tape : nullptr}, call.context);
     if (wanted) gradients(in, tape);
     return std::move(out);
   }
@@ -183,7 +164,7 @@ class ScalarDecayLaw final : public Law {
     return quantity == "o" ? 128 : 256;
   }
   [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    return call.inputs.at("q").type() == Type::f32 ? Run<float>{call, sizes}() : Run<double>{call, sizes}();
+    return call.inputs.at("q").type() == Type::f32 ? Run<float>(call, sizes)() : Run<double>(call, sizes)();
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return scalar_decay_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return scalar_decay_detail::prepare_bench(what); }

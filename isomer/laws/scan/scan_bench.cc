@@ -3,6 +3,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
+#include "isomer/laws/bench_work.h"
 #include "isomer/laws/scan/scan.h"
 #include "isomer/laws/scan/scan_law.h"
 #include "isomer/laws/scan/scan_run.h"
@@ -112,62 +113,33 @@ struct Cost {
 
 template <class W>
 BenchWork bench_of(const std::shared_ptr<W>& work, const BenchCase& c, const Cost& cost, Index numbers) {
-  BenchWork bench;
   const double updates = double(c.B * c.T * numbers);
-  bench.state_bytes = double(sizeof(float)) * double(numbers);
-  if (c.direction == "step" || c.direction == "forward") {
-    bench.run = [work](Context& context) { work->forward(context); };
-    bench.flops = updates * cost.forward;
-    return bench;
-  }
-  work->out.tape = &work->tape;
-  if (c.direction == "backward") {
-    auto ready = std::make_shared<bool>(false);
-    bench.run = [=](Context& context) {
-      if (!*ready) work->forward(context);
-      *ready = true;
-      work->backward(context);
-    };
-    bench.flops = updates * cost.backward;
-    return bench;
-  }
-  bench.run = [work](Context& context) {
-    work->forward(context);
-    work->backward(context);
-  };
-  bench.flops = updates * (cost.forward + cost.backward);
-  return bench;
+  if (wants_backward(c)) work->out.tape = &work->tape;
+  const BenchHalves halves{.forward = [work](Context& context) { work->forward(context); },
+                           .backward = [work](Context& context) { work->backward(context); },
+                           .step_flops = updates * cost.forward,
+                           .forward_flops = updates * cost.forward,
+                           .backward_flops = updates * cost.backward};
+  return bench_work(c, halves, double(sizeof(float)) * double(numbers));
 }
 
 }  // namespace
 
 std::vector<BenchCase> bench_cases(bool quick) {
   std::vector<BenchCase> all;
-  const auto add = [&](const char* variant, const char* direction, Index T, Index H) {
-    const bool step = std::string_view(direction) == "step";
-    all.push_back({.subject = "scan",
-                   .variant = variant,
-                   .form = step ? Form::step : Form::chunk,
-                   .direction = direction,
-                   .T = T,
-                   .H = H,
-                   .K = 64,
-                   .V = std::string_view(variant) == "s6" ? 16 : 1});
+  const auto add = [&](BenchCase c) {
+    c.V = c.variant == "s6" ? 16 : 1;
+    // There are no heads, so channels are counted once.
+    if (c.K == 64) all.push_back(c);
   };
-  for (const char* variant : {"real", "complex", "s6"}) {
-    for (Index T : quick ? std::vector<Index>{2048} : std::vector<Index>{512, 2048, 8192})
-      for (const char* direction : {"forward", "backward"}) add(variant, direction, T, 8);
-    add(variant, "step", 1, 8);
-    for (const char* direction : {"forward", "backward"})
-      if (!quick) add(variant, direction, 16384, 1);
-  }
+  for (const BenchCase& c : bench_grid("scan", {"real", "complex", "s6"}, quick)) add(c);
+  for (const char* variant : {"real", "complex", "s6"})
+    for (const BenchCase& c : long_sequence("scan", variant))
+      if (!quick) add(c);
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) {
-  const bool taped = c.direction == "backward" || c.direction == "forward+backward";
-  return c.variant == "s6" ? choose_s6(c.T, c.V, taped) : choose();
-}
+Choice choose_bench(const BenchCase& c) { return c.variant == "s6" ? choose_s6(c.T, c.V, wants_backward(c)) : choose(); }
 
 BenchWork prepare_bench(const BenchCase& c) {
   const Index channels = c.H * c.K;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "isomer/base/error.h"
+#include "isomer/laws/named_call.h"
 #include "isomer/laws/scan/scan.h"
 
 namespace isomer {
@@ -19,88 +20,66 @@ bool is_s6(const Tensors& inputs) {
 
 /// One call on named tensors.
 template <class T>
-struct Run {
-  const Call& call;
-  const Sizes& sizes;
-  Tensors out = {};
-  bool wanted = wants_gradients(call.inputs);
+struct Run : NamedCall<T> {
+  using Base = NamedCall<T>;
+  using Base::call, Base::given, Base::input, Base::like, Base::offsets, Base::out, Base::output;
   ScanTape<T> tape = {};
 
-  [[nodiscard]] bool given(const std::string& name) const { return call.inputs.contains(name); }
-  template <int R>
-  [[nodiscard]] View<const T, R> input(const std::string& name) const {
-    return given(name) ? call.inputs.at(name).view<const T, R>() : View<const T, R>{};
-  }
-  template <int R>
-  View<T, R> output(const std::string& name, std::vector<Index> shape) {
-    return (out[name] = Tensor(type_of<T>, std::move(shape))).template view<T, R>();
-  }
-  /// An output grad_X shaped like the input X, absent without X.
-  template <int R>
-  View<T, R> like(const std::string& name) {
-    return given(name) ? output<R>("grad_" + name, call.inputs.at(name).shape()) : View<T, R>{};
-  }
-  [[nodiscard]] std::span<const std::int64_t> offsets() const {
-    if (!given("offsets")) return {};
-    const Tensor& x = call.inputs.at("offsets");
-    return {x.data<std::int64_t>(), std::size_t(x.size())};
-  }
+  Run(const Call& a, const Sizes& b) : Base{a, b} {}
+  [[nodiscard]] bool wanted() const { return wants_gradients(call.inputs); }
   void need(std::initializer_list<const char*> names) const {
     for (const char* name : names) require(given(name), "scan", "expected an input ", name, ", found none");
   }
 
   void plain() {
     need({"log_decay"});
-    const std::vector<Index> tokens = call.inputs.at("x").shape(), states{sizes.at("n"), sizes.at("N")};
-    const ScanInputs<T> in{.log_decay = input<3>("log_decay"),
-                           .x = input<3>("x"),
-                           .angle = input<3>("angle"),
-                           .x_imag = input<3>("x_imag"),
-                           .initial = {input<2>("initial_state"), input<2>("initial_imag")},
+    const ScanInputs<T> in{.log_decay = input("log_decay"),
+                           .x = input("x"),
+                           .angle = input("angle"),
+                           .x_imag = input("x_imag"),
+                           .initial = {input("initial_state"), input("initial_imag")},
                            .offsets = offsets()};
-    ScanOutputs<T> to{.h = output<3>("h", tokens), .tape = wanted ? &tape : nullptr};
-    to.final_states.state = output<2>("final_state", states);
-    if (in.complex()) to.h_imag = output<3>("h_imag", tokens);
-    if (in.complex()) to.final_states.imag = output<2>("final_imag", states);
+    ScanOutputs<T> to{.h = output("h", "B T N"), .tape = wanted() ? &tape : nullptr};
+    to.final_states.state = output("final_state", "n N");
+    if (in.complex()) to.h_imag = output("h_imag", "B T N");
+    if (in.complex()) to.final_states.imag = output("final_imag", "n N");
     scan(in, {}, call.form, to, call.context);
-    if (!wanted) return;
-    const ScanGradients<T> grad{.log_decay = like<3>("log_decay"),
-                                .x = like<3>("x"),
-                                .angle = like<3>("angle"),
-                                .x_imag = like<3>("x_imag"),
-                                .initial = {like<2>("initial_state"), like<2>("initial_imag")}};
+    if (!wanted()) return;
+    const ScanGradients<T> grad{.log_decay = like("log_decay"),
+                                .x = like("x"),
+                                .angle = like("angle"),
+                                .x_imag = like("x_imag"),
+                                .initial = {like("initial_state"), like("initial_imag")}};
     scan_vjp(in, {}, call.form,
-             {.h = input<3>("grad_h"),
-              .h_imag = input<3>("grad_h_imag"),
-              .final_states = {input<2>("grad_final_state"), input<2>("grad_final_imag")},
+             {.h = input("grad_h"),
+              .h_imag = input("grad_h_imag"),
+              .final_states = {input("grad_final_state"), input("grad_final_imag")},
               .tape = &tape},
              grad, call.context);
   }
 
   void s6() {
     need({"step", "a", "b", "c"});
-    const ScanS6Inputs<T> in{.x = input<3>("x"),
-                             .step = input<3>("step"),
-                             .a = input<2>("a"),
-                             .b = input<3>("b"),
-                             .c = input<3>("c"),
-                             .d = input<1>("d"),
-                             .initial_state = input<3>("initial_state"),
+    const ScanS6Inputs<T> in{.x = input("x"),
+                             .step = input("step"),
+                             .a = input("a"),
+                             .b = input("b"),
+                             .c = input("c"),
+                             .d = input("d"),
+                             .initial_state = input("initial_state"),
                              .offsets = offsets()};
     scan_s6(in, {}, call.form,
-            {.o = output<3>("o", call.inputs.at("x").shape()),
-             .final_state = output<3>("final_state", {sizes.at("n"), sizes.at("C"), sizes.at("N")}),
-             .tape = wanted ? &tape : nullptr},
+            {.o = output("o", "B T C"), .final_state = output("final_state", "n C N"), .tape = wanted() ? &tape : nullptr},
             call.context);
-    if (!wanted) return;
-    const ScanS6Gradients<T> grad{.x = like<3>("x"),
-                                  .step = like<3>("step"),
-                                  .a = like<2>("a"),
-                                  .b = like<3>("b"),
-                                  .c = like<3>("c"),
-                                  .d = like<1>("d"),
-                                  .initial_state = like<3>("initial_state")};
-    scan_s6_vjp(in, {}, call.form, {.o = input<3>("grad_o"), .final_state = input<3>("grad_final_state"), .tape = &tape}, grad,
+    if (!wanted()) return;
+    const ScanS6Gradients<T> grad{.x = like("x"),
+                                  .step = like("step"),
+                                  .a = like("a"),
+                                  .b = like("b"),
+                                  .c = like("c"),
+                                  .d = like("d"),
+                                  .initial_state = like("initial_state")};
+    scan_s6_vjp(in, {}, call.form, {.o = input("grad_o"), .final_state = input("grad_final_state"), .tape = &tape}, grad,
                 call.context);
   }
 
@@ -160,7 +139,7 @@ class ScanLaw final : public Law {
   }
   [[nodiscard]] double tolerance(std::string_view quantity) const override;
   [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    return call.inputs.at("x").type() == Type::f32 ? Run<float>{call, sizes}() : Run<double>{call, sizes}();
+    return call.inputs.at("x").type() == Type::f32 ? Run<float>(call, sizes)() : Run<double>(call, sizes)();
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return scan_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return scan_detail::prepare_bench(what); }
