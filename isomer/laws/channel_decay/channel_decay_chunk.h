@@ -21,7 +21,7 @@ template <class T>
 struct Rule {
   bool before;  // outputs read the state before the token
   double scale;
-  const T* bonus;  // [padded(K)] weight of the own token in each channel: 1 with read after
+  const T* bonus;  // [padded(K)] weight of the own token in each channel, if before; else it is 1
 };
 
 /// C tokens of one head.

@@ -171,7 +171,8 @@ void weigh_block(const Rule<T>& rule, const Scratch<T>& s, Index K, Index C, Ind
   alignas(64) T sums[kBlock * kBlock * V::lanes];
   const Index P = padded(K), R = row_of(K);
   const auto rows = [&](Index c) {
-    return PairRows<T>{m, R, s.q + begin * R + c, s.k + begin * R + c, s.decay + begin * R + c, rule.bonus + c};
+    return PairRows<T>{
+        m, R, s.q + begin * R + c, s.k + begin * R + c, s.decay + begin * R + c, before ? rule.bonus + c : nullptr};
   };
   Index c = P % four;
   if (c > 0)

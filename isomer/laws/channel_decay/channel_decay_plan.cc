@@ -33,19 +33,23 @@ Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& op
   const Index H = in.log_decay.shape[2], K = in.q.shape[3], V = in.v.shape[3], P = padded(K);
   std::vector<Sequence> all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
   const Index C = options.chunk > 0 ? options.chunk : best_chunk(costs_of(taped, Index(all.size()) * H), K, V);
-  Plan<T> plan{
-      make_chunks(std::move(all), H, C, form == Form::parallel), in,     K, V, options.scale.value_or(1 / std::sqrt(double(K))),
-      options.read == ChannelDecayOptions::Read::before,         nullptr};
+  const double scale = options.scale.value_or(1 / std::sqrt(double(K)));
+  const bool before = options.read == ChannelDecayOptions::Read::before;
+  Plan<T> plan{make_chunks(std::move(all), H, C, form == Form::parallel), in, K, V, scale, before, nullptr, 0};
   plan.split = plan.split && plan.heads() < kFewHeads;
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);
   plan.in.log_decay = dense_rows(in.log_decay, scratch);
-  T* bonus = scratch.take<T>(H * P);
-  for (Index i = 0; i < H * P; ++i) {
-    const bool given = in.bonus.present() && i % P < K;
-    bonus[i] = !plan.before ? T(1) : given ? in.bonus(i / P, i % P) : T(0);
+  if (!before) return plan;
+  if (in.bonus.present() && in.bonus.stride[1] == 1 && K == P) {
+    plan.bonus = in.bonus.data, plan.bonus_stride = in.bonus.stride[0];
+    return plan;
   }
+  T* bonus = scratch.take<T>(H * P);
+  for (Index h = 0; h < H; ++h)
+    for (Index a = 0; a < P; ++a) bonus[h * P + a] = in.bonus.present() && a < K ? in.bonus(h, a) : T(0);
+  plan.bonus_stride = P;
   plan.bonus = bonus;
   return plan;
 }

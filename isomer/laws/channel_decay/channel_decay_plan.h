@@ -13,9 +13,10 @@ struct Plan : Chunks {
   Index K, V;
   double scale;
   bool before;
-  const T* bonus;  // [H, padded(K)]
+  const T* bonus;  // [H, padded(K)] of Read::before
+  Index bonus_stride;
 
-  [[nodiscard]] Rule<T> rule(Index h) const { return {before, scale, bonus + h * padded(K)}; }
+  [[nodiscard]] Rule<T> rule(Index h) const { return {before, scale, bonus + h * bonus_stride}; }
   /// States are kept a cache line apart.
   [[nodiscard]] Index state_size() const { return round_up(K * V, kPad); }
   [[nodiscard]] T* state(T* edges, Index n, Index h, Index c) const { return edges + edge_index(n, h, c) * state_size(); }

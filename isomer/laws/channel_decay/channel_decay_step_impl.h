@@ -9,28 +9,29 @@ namespace isomer::channel_decay_detail {
 template <class T, Isa I, int vectors, bool before>
 void step_columns(const StepState<T>& s, const T* v, T own, Index K, Index c, Index width, T* o) noexcept {
   using V = simd::Vec<T, I>;
-  const auto left = [&](int i) { return width - i * V::lanes; };
+  // Only a single vector may be cut.
+  const Index left = vectors == 1 ? width : V::lanes;
   V value[vectors], out[vectors];
 #pragma GCC unroll 4
   for (int i = 0; i < vectors; ++i) {
-    value[i] = V::load(v + c + i * V::lanes, left(i));
+    value[i] = V::load(v + c + i * V::lanes, left);
     out[i] = before ? V::set(own) * value[i] : V::zero();
   }
-  const T* from = s.from.data + c;
+  const T *from = s.from.data + c, *queries = s.q, *keys = s.k, *decays = s.decay;
   T* to = s.to.data + c;
   for (Index a = 0; a < K; ++a) {
-    const V q = V::set(s.q[a]), k = V::set(s.k[a]), f = V::set(s.decay[a]);
+    const V q = V::set(queries[a]), k = V::set(keys[a]), f = V::set(decays[a]);
 #pragma GCC unroll 4
     for (int i = 0; i < vectors; ++i) {
-      const V old = V::load(from + i * V::lanes, left(i)), now = fma(k, value[i], f * old);
-      now.store(to + i * V::lanes, left(i));
+      const V old = V::load(from + i * V::lanes, left), now = fma(k, value[i], f * old);
+      now.store(to + i * V::lanes, left);
       out[i] = fma(q, before ? old : now, out[i]);
     }
     from += s.from.stride;
     to += s.to.stride;
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < vectors; ++i) out[i].store(o + c + i * V::lanes, left(i));
+  for (int i = 0; i < vectors; ++i) out[i].store(o + c + i * V::lanes, left);
 }
 
 template <class T, Isa I, bool before>
@@ -55,7 +56,7 @@ void Kernels<T, I>::step(const Tokens<T>& x, const Rule<T>& rule, const StepStat
       y.store(s.q + c);
       key.store(s.k + c);
       exp(V::load(f + c, n)).store(s.decay + c);
-      own = fma(y * key, V::load(rule.bonus + c), own);
+      if (rule.before) own = fma(y * key, V::load(rule.bonus + c), own);
     });
     const T* v = x.v.data + t * x.v.stride;
     T* row = o.data + t * o.stride;
