@@ -1,21 +1,18 @@
 #pragma once
 // Random calls of channel_decay for its tests: one description, drawn in float or double with the same numbers, run in any form.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "isomer/base/rng.h"
 #include "isomer/laws/channel_decay/channel_decay.h"
+#include "isomer/laws/testing.h"
 
 namespace isomer::channel_decay_test {
 
+using laws_test::Array;
+using laws_test::error_of;
+using laws_test::Layout;
+using laws_test::Results;
 using Read = ChannelDecayOptions::Read;
 
 enum class Gates { weak, extreme, strong };
-enum class Layout { dense, strided };
 
 struct Draw {
   Read read = Read::after;
@@ -31,43 +28,6 @@ struct Draw {
   [[nodiscard]] Index n() const { return offsets.empty() ? B : Index(offsets.size()) - 1; }
   [[nodiscard]] bool has_bonus() const { return bonus && read == Read::before; }
   [[nodiscard]] ChannelDecayOptions options() const { return {.read = read, .chunk = chunk}; }
-};
-
-using Results = std::map<std::string, std::vector<double>>;
-
-/// An array of R axes, dense or with every axis strided and the start misaligned; what lies between is NaN.
-template <class T, int R>
-struct Array {
-  std::vector<T> memory;
-  View<T, R> view;
-
-  void make(const std::array<Index, R>& shape, Layout layout) {
-    Index stride = layout == Layout::dense ? 1 : 2;
-    view.shape = shape;
-    for (int axis = R - 1; axis >= 0; --axis) {
-      view.stride[axis] = stride;
-      stride = stride * shape[axis] + (layout == Layout::dense ? 0 : 1);
-    }
-    memory.assign(std::size_t(stride) + 3, std::numeric_limits<T>::quiet_NaN());
-    view.data = memory.data() + (layout == Layout::dense ? 0 : 1);
-  }
-  template <class F>
-  void each(F f) const {
-    for (Index i = 0; view.present() && i < view.size(); ++i) {
-      T* p = view.data;
-      Index rest = i;
-      for (int axis = R - 1; axis >= 0; --axis) {
-        p += rest % view.shape[axis] * view.stride[axis];
-        rest /= view.shape[axis];
-      }
-      f(*p);
-    }
-  }
-  [[nodiscard]] std::vector<double> values() const {
-    std::vector<double> all;
-    each([&](T x) { all.push_back(double(x)); });
-    return all;
-  }
 };
 
 template <class T>
@@ -137,18 +97,5 @@ class Problem {
   Array<T, 2> bonus;
   Rng rng{s.seed};
 };
-
-/// The largest difference over the largest value wanted; NaN and missing numbers are infinite.
-inline double error_of(const std::vector<double>& got, const std::vector<double>& want) {
-  if (got.size() != want.size()) return std::numeric_limits<double>::infinity();
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    if (got[i] == want[i]) continue;
-    const double d = std::abs(got[i] - want[i]);
-    difference = d <= difference ? difference : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-  }
-  for (double x : want) size = std::max(size, std::abs(x));
-  return difference == 0 ? 0 : difference / std::max(size, 1e-300);
-}
 
 }  // namespace isomer::channel_decay_test

@@ -1,22 +1,19 @@
 #pragma once
 // What a random call of scalar_decay looks like, and the arrays it is made of. For the tests.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "isomer/base/rng.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
+#include "isomer/laws/testing.h"
 
 namespace isomer::scalar_decay_test {
 
+using laws_test::Array;
+using laws_test::error_of;
+using laws_test::Layout;
+using laws_test::Results;
 using Normaliser = ScalarDecayOptions::Normaliser;
 using Direction = ScalarDecayOptions::Direction;
 
 enum class Gate { none, head, token, extreme };
-enum class Layout { dense, strided };
 
 struct Draw {
   Normaliser normaliser = Normaliser::none;
@@ -35,43 +32,6 @@ struct Draw {
   [[nodiscard]] Index n() const { return offsets.empty() ? B : Index(offsets.size()) - 1; }
   [[nodiscard]] ScalarDecayOptions options() const {
     return {.normaliser = normaliser, .direction = direction, .eps = eps, .chunk = chunk};
-  }
-};
-
-using Results = std::map<std::string, std::vector<double>>;
-
-/// An array of R axes, dense or with every axis strided and the start misaligned; what lies between is NaN.
-template <class T, int R>
-struct Array {
-  std::vector<T> memory;
-  View<T, R> view;
-
-  void make(const std::array<Index, R>& shape, Layout layout) {
-    Index stride = layout == Layout::dense ? 1 : 2;
-    view.shape = shape;
-    for (int axis = R - 1; axis >= 0; --axis) {
-      view.stride[axis] = stride;
-      stride = stride * shape[axis] + (layout == Layout::dense ? 0 : 1);
-    }
-    memory.assign(std::size_t(stride) + 3, std::numeric_limits<T>::quiet_NaN());
-    view.data = memory.data() + (layout == Layout::dense ? 0 : 1);
-  }
-  template <class F>
-  void each(F f) const {
-    for (Index i = 0; view.present() && i < view.size(); ++i) {
-      T* p = view.data;
-      Index rest = i;
-      for (int axis = R - 1; axis >= 0; --axis) {
-        p += rest % view.shape[axis] * view.stride[axis];
-        rest /= view.shape[axis];
-      }
-      f(*p);
-    }
-  }
-  [[nodiscard]] std::vector<double> values() const {
-    std::vector<double> all;
-    each([&](T x) { all.push_back(double(x)); });
-    return all;
   }
 };
 

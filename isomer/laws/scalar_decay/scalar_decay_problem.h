@@ -106,17 +106,4 @@ class Problem {
   }
 };
 
-/// The largest difference over the largest value wanted; NaN and missing numbers are infinite.
-inline double error_of(const std::vector<double>& got, const std::vector<double>& want) {
-  if (got.size() != want.size()) return std::numeric_limits<double>::infinity();
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    if (got[i] == want[i]) continue;
-    const double d = std::abs(got[i] - want[i]);
-    difference = d <= difference ? difference : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-  }
-  for (double x : want) size = std::max(size, std::abs(x));
-  return difference == 0 ? 0 : difference / std::max(size, 1e-300);
-}
-
 }  // namespace isomer::scalar_decay_test

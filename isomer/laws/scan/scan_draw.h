@@ -9,11 +9,14 @@
 
 #include "isomer/base/rng.h"
 #include "isomer/laws/scan/scan.h"
+#include "isomer/laws/testing.h"
 
 namespace isomer::scan_test {
 
+using laws_test::Layout;
+using laws_test::Results;
+
 enum class Kind { real, complex, s6 };
-enum class Layout { dense, strided };
 enum class Gates { usual, extreme };
 
 struct Draw {
@@ -29,8 +32,6 @@ struct Draw {
   [[nodiscard]] Index n() const { return offsets.empty() ? B : Index(offsets.size()) - 1; }
 };
 
-using Results = std::map<std::string, std::vector<double>>;
-
 /// Arrays by name, dense or with every axis strided and the start misaligned; what lies between is NaN.
 template <class T>
 class Arrays {
@@ -39,41 +40,19 @@ class Arrays {
 
   template <int R>
   View<T, R> make(const std::string& name, const std::array<Index, R>& shape) {
-    const bool dense = draw_.layout == Layout::dense;
-    View<T, R> view{nullptr, shape, {}};
-    Index stride = dense ? 1 : 2;
-    for (int axis = R - 1; axis >= 0; --axis) {
-      view.stride[axis] = stride;
-      stride = stride * shape[axis] + (dense ? 0 : 1);
-    }
-    std::vector<T>& memory = memory_[name];
-    memory.assign(std::size_t(stride) + 3, std::numeric_limits<T>::quiet_NaN());
-    view.data = memory.data() + (dense ? 0 : 1);
-    return view;
+    return laws_test::make_view<T, R>(shape, draw_.layout, memory_[name]);
   }
   /// Drawn by f(rng), the same numbers for both types.
   template <int R>
   View<T, R> drawn(const std::string& name, const std::array<Index, R>& shape, const std::function<double(Rng&)>& f) {
     const View<T, R> view = make<R>(name, shape);
     Rng rng(draw_.seed, std::hash<std::string>()(name));
-    each(view, [&](T& x) { x = T(float(f(rng))); });
+    laws_test::each(view, [&](T& x) { x = T(float(f(rng))); });
     return view;
-  }
-  template <int R, class F>
-  static void each(const View<T, R>& view, F f) {
-    for (Index i = 0; view.present() && i < view.size(); ++i) {
-      T* p = view.data;
-      Index rest = i;
-      for (int axis = R - 1; axis >= 0; --axis) {
-        p += rest % view.shape[axis] * view.stride[axis];
-        rest /= view.shape[axis];
-      }
-      f(*p);
-    }
   }
   template <int R>
   static void put(Results& to, const std::string& name, const View<T, R>& view) {
-    if (view.present()) each(view, [&, &all = to[name]](T x) { all.push_back(double(x)); });
+    if (view.present()) laws_test::each(view, [&, &all = to[name]](T x) { all.push_back(double(x)); });
   }
 
  private:

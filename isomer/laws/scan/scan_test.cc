@@ -19,17 +19,7 @@ std::string label(const Draw& d) {
          std::to_string(d.N) + ", chunk " + std::to_string(d.chunk) + ", seed " + std::to_string(d.seed);
 }
 
-/// The largest difference over the largest value wanted; NaN and missing numbers are infinite.
-double error_of(const std::vector<double>& got, const std::vector<double>& want) {
-  if (got.size() != want.size()) return std::numeric_limits<double>::infinity();
-  double difference = 0, size = 1e-300;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    const double d = got[i] == want[i] ? 0 : std::abs(got[i] - want[i]);
-    difference = d <= difference ? difference : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-    size = std::max(size, std::abs(want[i]));
-  }
-  return difference / size;
-}
+using laws_test::error_of;
 
 template <class T>
 void expect_matches(const Draw& draw, Form form) {
@@ -150,8 +140,8 @@ TEST(Scan, AStreamOfS6MayKeepItsStateInPlace) {
 TEST(Scan, ADecayOfZeroForgetsExactly) {
   for (Kind kind : {Kind::real, Kind::complex}) {
     Plain<float> p({.kind = kind, .initial = true, .chunk = kChunk});
-    p.arrays.each(View<float, 3>{const_cast<float*>(p.in.log_decay.data), p.in.log_decay.shape, p.in.log_decay.stride},
-                  [](float& x) { x = -std::numeric_limits<float>::infinity(); });
+    laws_test::each(View<float, 3>{const_cast<float*>(p.in.log_decay.data), p.in.log_decay.shape, p.in.log_decay.stride},
+                    [](float& x) { x = -std::numeric_limits<float>::infinity(); });
     Context context(1);
     Results r = p.run(Form::chunk, context), inputs;
     p.arrays.put(inputs, "x", View<float, 3>{const_cast<float*>(p.in.x.data), p.in.x.shape, p.in.x.stride});

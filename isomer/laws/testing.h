@@ -1,0 +1,78 @@
+#pragma once
+// What the tests of the laws share: arrays of any layout, results by name, and how far they are apart.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "isomer/base/view.h"
+
+namespace isomer::laws_test {
+
+enum class Layout { dense, strided };
+
+using Results = std::map<std::string, std::vector<double>>;
+
+/// f(element) for every element of the view, the last axis fastest.
+template <class T, int R, class F>
+void each(const View<T, R>& view, F f) {
+  for (Index i = 0; view.present() && i < view.size(); ++i) {
+    T* p = view.data;
+    Index rest = i;
+    for (int axis = R - 1; axis >= 0; --axis) {
+      p += rest % view.shape[axis] * view.stride[axis];
+      rest /= view.shape[axis];
+    }
+    f(*p);
+  }
+}
+
+/// A view on `memory`, dense or with every axis strided and the start misaligned; what lies between is NaN.
+template <class T, int R>
+View<T, R> make_view(const std::array<Index, R>& shape, Layout layout, std::vector<T>& memory) {
+  const bool dense = layout == Layout::dense;
+  View<T, R> view{nullptr, shape, {}};
+  Index stride = dense ? 1 : 2;
+  for (int axis = R - 1; axis >= 0; --axis) {
+    view.stride[axis] = stride;
+    stride = stride * shape[axis] + (dense ? 0 : 1);
+  }
+  memory.assign(std::size_t(stride) + 3, std::numeric_limits<T>::quiet_NaN());
+  view.data = memory.data() + (dense ? 0 : 1);
+  return view;
+}
+
+/// An array of R axes with its memory; absent until it is made.
+template <class T, int R>
+struct Array {
+  std::vector<T> memory;
+  View<T, R> view;
+
+  void make(const std::array<Index, R>& shape, Layout layout) { view = make_view<T, R>(shape, layout, memory); }
+  template <class F>
+  void each(F f) const {
+    laws_test::each(view, f);
+  }
+  [[nodiscard]] std::vector<double> values() const {
+    std::vector<double> all;
+    each([&](T x) { all.push_back(double(x)); });
+    return all;
+  }
+};
+
+/// The largest difference over the largest value wanted; NaN and missing numbers are infinite.
+inline double error_of(const std::vector<double>& got, const std::vector<double>& want) {
+  if (got.size() != want.size()) return std::numeric_limits<double>::infinity();
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (got[i] == want[i]) continue;
+    const double d = std::abs(got[i] - want[i]);
+    difference = d <= difference ? difference : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  }
+  for (double x : want) size = std::max(size, std::abs(x));
+  return difference == 0 ? 0 : difference / std::max(size, 1e-300);
+}
+
+}  // namespace isomer::laws_test
