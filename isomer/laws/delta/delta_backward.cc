@@ -112,7 +112,7 @@ struct Backward {
   // Calls f(waiting, n, h, c, workspace) for the chunks of a wave, side by side.
   template <class F>
   void each_waiting(Index first, const Waiting* waiting, F f) const {
-    const Index wave = plan.wave();
+    const Index wave = plan.wave(kBackwardWave);
     context.parallel(plan.heads() * wave, [&](Index task, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
       const Index n = task / wave / plan.H, h = task / wave % plan.H, c = first + task % wave;
@@ -123,7 +123,7 @@ struct Backward {
   template <Isa I>
   void split() const {
     Workspace& own = context.workspace();
-    const Index heads = plan.heads(), wave = plan.wave(), slices = plan.slices(), each = plan.K * kSlice;
+    const Index heads = plan.heads(), wave = plan.wave(kBackwardWave), slices = plan.slices(), each = plan.K * kSlice;
     Waiting* waiting = own.take<Waiting>(heads * wave);
     for (Index i = 0; i < heads * wave; ++i) waiting[i] = take_waiting(own);
     T* backs = own.take<T>(heads * slices * each);

@@ -97,9 +97,11 @@ struct Kernels {
   static void load(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept;
   /// z [N,V] behind the state [K,V] in sz.
   static void solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz) noexcept;
-  /// After solve(): o, unless it is null, and the state after the chunk in place of the one before.
-  static void advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o) noexcept;
-  /// All of these; `kept` gets sz as solve() leaves it, unless it is null; rows of `ahead` are asked for meanwhile.
+  /// After solve(): o, unless it is null, and the state after the chunk in place of the one before; rows of `ahead` are asked for
+  /// meanwhile.
+  static void advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o,
+                      const Ahead<T>& ahead) noexcept;
+  /// All of these; `kept` gets sz as solve() leaves it, unless it is null.
   static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, T* kept,
                       Rows<T> o, const Ahead<T>& ahead) noexcept;
   /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state

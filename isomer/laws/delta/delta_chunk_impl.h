@@ -95,9 +95,10 @@ void advance_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o) noexcept {
-  Prefetch<T, I> nothing{{}};
-  advance_chunk<T, I>(x, rule, m, sz, o, *m.segments > 0, nothing);
+void Kernels<T, I>::advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o,
+                            const Ahead<T>& ahead) noexcept {
+  Prefetch<T, I> prefetch{ahead};
+  advance_chunk<T, I>(x, rule, m, sz, o, *m.segments > 0, prefetch);
 }
 
 template <class T, Isa I>

@@ -62,14 +62,21 @@ struct Forward {
       Kernel::solve(x, plan.rule, m, sz);
       keep(sz, plan.K + plan.rule.writes() * x.C, columns, plan.edge(edges, n, h, c));
       const Rows<T> to = plan.rows(o, n, h, c);
-      Kernel::advance(x, plan.rule, m, sz, {to.data ? to.data + columns.begin : nullptr, to.stride});
+      Ahead<T> ahead;
+      if (c + 1 < last) {
+        const Tokens<T> next = plan.tokens(n, h, c + 1);
+        T* edge = plan.edge(edges, n, h, c + 1);
+        if (edge) ahead.add(edge + columns.begin, plan.V, columns.width, plan.K + plan.rule.writes() * next.C);
+        ahead.add(next.v.data + columns.begin, next.v.stride, columns.width, next.C);
+      }
+      Kernel::advance(x, plan.rule, m, sz, {to.data ? to.data + columns.begin : nullptr, to.stride}, ahead);
     }
   }
 
   template <Isa I>
   void split() const {
     Workspace& own = context.workspace();
-    const Index heads = plan.heads(), wave = plan.wave(), slices = plan.slices();
+    const Index heads = plan.heads(), wave = plan.wave(kWave), slices = plan.slices();
     const Index each = (plan.K + plan.N()) * kSlice;
     Matrices<T>* waiting = own.take<Matrices<T>>(heads * wave);
     for (Index i = 0; i < heads * wave; ++i) waiting[i] = plan.take_matrices(own);
