@@ -52,10 +52,9 @@ struct Backward {
   // All gradients of chunk c, given the gradient of the state after it, which becomes that of the state before.
   template <Isa I>
   void chunk(Index n, Index h, Index c, const Scratch<T>& s, const BackwardScratch<T>& b, T* sv, T* back) const {
-    std::memcpy(sv, plan.state(edges, n, h, c), std::size_t(plan.K * plan.V) * sizeof(T));
     const Tokens<T> x = plan.tokens(n, h, c);
     Kernels<T, I>::load(x, Reach::block, s, sv);
-    Kernels<T, I>::backward(x, plan.rule(h), s, b, sv, back, rows_ahead(n, h, c));
+    Kernels<T, I>::backward(x, plan.rule(h), s, b, plan.state(edges, n, h, c), sv + plan.K * plan.V, back, rows_ahead(n, h, c));
   }
 
   // Heads h … h + count − 1, chunk after chunk from the last.

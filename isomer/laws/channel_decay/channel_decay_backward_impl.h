@@ -173,11 +173,10 @@ void store_rows(const T* from, Index from_stride, T factor, Rows<T> to, Index ro
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, T* sv,
-                             T* back, const BackwardRows<T>& io) noexcept {
+void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b,
+                             const T* state, const T* values, T* back, const BackwardRows<T>& io) noexcept {
   using gemm::Store;
   const Index C = x.C, K = x.K, V = x.V, P = padded(K), R = row_of(K), row = s.kt_stride;
-  const T* values = sv + K * V;
   const gemm::BandOfA upper{0, C};
   Prefetch<T, I> prefetch{io.ahead};
   load_gradient<T, I>(x, io.grad_o, b.y);
@@ -185,13 +184,13 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   weigh<T, I>(x, rule, s, prefetch);
   gemm::transpose<T, I>(C, V, values, V, b.vt, row);
   gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, V, {b.y, V, 1}, b.vt, row, b.p, row, Store::set, prefetch);
-  gather_queries<T, I>(x, s, b, sv);
+  gather_queries<T, I>(x, s, b, state);
   gemm::multiply<T, I>(upper, C, V, C, {s.qw + K, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.keys, R, 1}, back, V, b.grad_v, V, Store::add, prefetch);
   store_rows<T, I>(b.grad_v, V, T(1), io.grad_v, C, V);
   gemm::transpose<T, I>(K, V, back, V, b.back_t, R);
   gemm::multiply<T, I>(gemm::Full{}, C, K, V, {values, V, 1}, b.back_t, R, b.grad_k, R, Store::set, prefetch);
-  for (Index a = 0; a < P; ++a) b.over[a] = a < K && !x.empty ? s.carry[a] * dot<T, I>(back + a * V, sv + a * V, V) : T(0);
+  for (Index a = 0; a < P; ++a) b.over[a] = a < K && !x.empty ? s.carry[a] * dot<T, I>(back + a * V, state + a * V, V) : T(0);
   for (Index a = 0; a < P; ++a) b.grad_bonus[a] = 0;
   for (Index n = blocks_of(C); n-- > 0;) {
     const Index at = block_begin(n) * R;

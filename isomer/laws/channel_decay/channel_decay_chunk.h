@@ -96,10 +96,10 @@ struct Kernels {
   /// The state after the chunk, after load(Reach::chunk) or read(): the one before, in sv, moves on; if `added` is given it gets
   /// what the chunk adds instead.
   static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, T* added, const Ahead<T>& ahead) noexcept;
-  /// All gradients of the chunk, after load(Reach::block), given the gradient `back` of the state after it, which becomes that of
-  /// the state before.
-  static void backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, T* sv, T* back,
-                       const BackwardRows<T>& io) noexcept;
+  /// All gradients of the chunk, after load(Reach::block), given the state before it, v, and the gradient `back` of the state
+  /// after it, which becomes that of the state before.
+  static void backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state,
+                       const T* values, T* back, const BackwardRows<T>& io) noexcept;
   /// Only what the chunk's outputs give to the gradient of the state before it, after load().
   static void backward_state(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b,
                              Rows<const T> grad_o, T* back) noexcept;
