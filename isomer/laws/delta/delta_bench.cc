@@ -26,7 +26,8 @@ struct Work {
   DeltaGradients<float> grad;
   DeltaTape<float> tape;
 
-  explicit Work(const BenchCase& c) : form(c.form), memory(c.B * c.T * c.H * (10 * c.K + 4 * c.V + 4) + c.B * c.H * c.K * c.V) {
+  explicit Work(const BenchCase& c)
+      : options{.chunk = c.chunk}, form(c.form), memory(c.B * c.T * c.H * (10 * c.K + 4 * c.V + 4) + c.B * c.H * c.K * c.V) {
     Rng rng(1);
     for (float& x : memory) x = float(rng.uniform());
     const auto keys = [&] { return take<4>({c.B, c.T, c.H, c.K}); };

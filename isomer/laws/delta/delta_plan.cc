@@ -13,7 +13,7 @@ namespace {
 // on 60 KiB forward and 180 KiB backward of a 512 KiB L2, beside the states of its neighbours. Longer chunks lose more to the
 // products between their tokens than they save on the state; a tape, which keeps a state for each chunk, does not change that.
 constexpr ChunkCosts kCosts{.pair = 2, .state = 6, .edge = 24, .step = 12};
-constexpr ChunkCosts kLowRank{.pair = 4, .state = 8, .edge = 24, .step = 12};
+constexpr ChunkCosts kLowRank{.pair = 4, .state = 8, .edge = 80, .step = 14.5};
 // Two writes a token make the products between tokens twice as large. Counted in writes, of which a chunk should have as many as
 // one of the other rule has tokens, but for the edge that each chunk has.
 constexpr ChunkCosts kWrites{.pair = 2, .state = 8, .edge = 54, .step = 12};
