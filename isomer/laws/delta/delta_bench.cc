@@ -5,6 +5,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
+#include "isomer/laws/bench_work.h"
 #include "isomer/laws/delta/delta.h"
 #include "isomer/laws/delta/delta_law.h"
 #include "isomer/laws/delta/delta_plan.h"
@@ -80,79 +81,36 @@ struct Work {
   float* next_ = memory.data();
 };
 
-/// Flops of a token of one head, from the cost model in delta.h. Chunks are counted at 24 whatever is used.
-double flops(const BenchCase& c) {
-  const double K = double(c.K), V = double(c.V), C = 24, tokens = double(c.B * c.T * c.H);
-  const bool low_rank = c.variant == "rwkv7";
-  const double forward = low_rank ? 4 * C * (K + V) + 8 * K * V : 2 * C * (K + V) + 6 * K * V;
-  const double backward = low_rank ? 12 * C * K + 8 * C * V + 16 * K * V : 6 * C * K + 4 * C * V + 12 * K * V;
-  if (c.direction == "step") return tokens * 7 * K * V;
-  return tokens * (c.direction == "forward" ? forward : c.direction == "backward" ? backward : forward + backward);
-}
-
 }  // namespace
 
 std::vector<BenchCase> bench_cases(bool quick) {
-  std::vector<BenchCase> all;
-  const auto add = [&](std::string_view variant, const char* direction, Index T, Index H, Index D) {
-    const bool step = std::string_view(direction) == "step";
-    all.push_back({.subject = "delta",
-                   .variant = std::string(variant),
-                   .form = step ? Form::step : Form::chunk,
-                   .direction = direction,
-                   .T = T,
-                   .H = H,
-                   .K = D,
-                   .V = D});
-  };
-  for (std::string_view variant : kVariants) {
-    for (Index D : quick ? std::vector<Index>{64} : std::vector<Index>{64, 128})
-      for (Index T : quick ? std::vector<Index>{2048} : std::vector<Index>{512, 2048, 8192})
-        for (const char* direction : {"forward", "backward", "forward+backward"}) add(variant, direction, T, 512 / D, D);
-    add(variant, "step", 1, 8, 64);
-    if (quick) continue;
-    add(variant, "step", 1, 4, 128);
-    for (const char* direction : {"forward", "backward"}) add(variant, direction, 16384, 1, 64);
-  }
+  std::vector<BenchCase> all = bench_grid("delta", {"plain", "gated", "kda", "rwkv7"}, quick);
+  if (quick) return all;
+  for (std::string_view variant : kVariants)
+    for (BenchCase& c : long_sequence("delta", variant)) all.push_back(std::move(c));
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) {
-  const bool taped = c.direction == "backward" || c.direction == "forward+backward";
-  return choose(c.variant == "rwkv7", taped, c.T, c.K, c.V);
-}
+Choice choose_bench(const BenchCase& c) { return choose(c.variant == "rwkv7", wants_backward(c), c.T, c.K, c.V); }
 
 BenchWork prepare_bench(const BenchCase& c) {
   bool known = false;
   for (std::string_view variant : kVariants) known |= c.variant == variant;
   require(known, "delta", "expected the variant plain, gated, kda or rwkv7, got ", c.variant);
   auto work = std::make_shared<Work>(c);
-  BenchWork bench;
-  bench.state_bytes = double(sizeof(float)) * double(c.H * c.K * c.V);
-  bench.flops = flops(c);
-  const auto forward = [work](Context& context) { delta(work->in, work->options, work->form, work->out, context); };
-  const auto backward = [work](Context& context) {
+  if (wants_backward(c)) work->out.tape = &work->tape;
+  // From the cost model in delta.h. Chunks are counted at 24 whatever is used.
+  const double K = double(c.K), V = double(c.V), C = 24, heads = double(c.B * c.T * c.H);
+  const bool low_rank = c.variant == "rwkv7";
+  BenchHalves halves;
+  halves.forward = [work](Context& context) { delta(work->in, work->options, work->form, work->out, context); };
+  halves.backward = [work](Context& context) {
     delta_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
   };
-  if (c.direction == "step" || c.direction == "forward") {
-    bench.run = forward;
-    return bench;
-  }
-  work->out.tape = &work->tape;
-  if (c.direction == "backward") {
-    auto ready = std::make_shared<bool>(false);
-    bench.run = [=](Context& context) {
-      if (!*ready) forward(context);
-      *ready = true;
-      backward(context);
-    };
-    return bench;
-  }
-  bench.run = [=](Context& context) {
-    forward(context);
-    backward(context);
-  };
-  return bench;
+  halves.step_flops = heads * 7 * K * V;
+  halves.forward_flops = heads * (low_rank ? 4 * C * (K + V) + 8 * K * V : 2 * C * (K + V) + 6 * K * V);
+  halves.backward_flops = heads * (low_rank ? 12 * C * K + 8 * C * V + 16 * K * V : 6 * C * K + 4 * C * V + 12 * K * V);
+  return bench_work(c, halves, double(sizeof(float)) * double(c.H * c.K * c.V));
 }
 
 }  // namespace isomer::delta_detail

@@ -3,80 +3,51 @@
 #include <array>
 
 #include "isomer/laws/delta/delta.h"
+#include "isomer/laws/named_call.h"
 
 namespace isomer {
 
 namespace {
 
-/// One call on named tensors.
 template <class T>
-struct Run {
-  const Call& call;
-  const Sizes& sizes;
-  DeltaOptions options = {.l2norm = read_bool(call.settings, "l2norm", false)};
-  Tensors out = {};
-
-  [[nodiscard]] bool given(const std::string& name) const { return call.inputs.contains(name); }
-  [[nodiscard]] bool decays_keys() const { return given("log_decay") && call.inputs.at("log_decay").shape().size() == 4; }
-  [[nodiscard]] bool decays_heads() const { return given("log_decay") && !decays_keys(); }
-  template <int R>
-  [[nodiscard]] View<const T, R> input(const std::string& name) const {
-    return given(name) ? call.inputs.at(name).view<const T, R>() : View<const T, R>{};
-  }
-  template <int R>
-  View<T, R> output(const std::string& name, std::vector<Index> shape) {
-    return (out[name] = Tensor(type_of<T>, std::move(shape))).template view<T, R>();
-  }
-  /// An output grad_X shaped like the input X, absent without X.
-  template <int R>
-  View<T, R> like(const std::string& name) {
-    return given(name) ? output<R>("grad_" + name, call.inputs.at(name).shape()) : View<T, R>{};
-  }
-
-  [[nodiscard]] DeltaInputs<T> inputs() const {
-    DeltaInputs<T> in{.q = input<4>("q"),
-                      .k = input<4>("k"),
-                      .v = input<4>("v"),
-                      .beta = input<3>("beta"),
-                      .a = input<4>("a"),
-                      .b = input<4>("b"),
-                      .initial_state = input<4>("initial_state")};
-    if (decays_heads()) in.log_decay = input<3>("log_decay");
-    if (decays_keys()) in.key_log_decay = input<4>("log_decay");
-    if (given("offsets"))
-      in.offsets = {call.inputs.at("offsets").data<std::int64_t>(), std::size_t(call.inputs.at("offsets").size())};
-    return in;
-  }
-
-  void gradients(const DeltaInputs<T>& in, const DeltaTape<T>& tape) {
-    DeltaGradients<T> grad{.q = like<4>("q"),
-                           .k = like<4>("k"),
-                           .v = like<4>("v"),
-                           .beta = like<3>("beta"),
-                           .a = like<4>("a"),
-                           .b = like<4>("b"),
-                           .initial_state = like<4>("initial_state")};
-    if (decays_heads()) grad.log_decay = like<3>("log_decay");
-    if (decays_keys()) grad.key_log_decay = like<4>("log_decay");
-    delta_vjp(in, options, call.form, {.o = input<4>("grad_o"), .final_state = input<4>("grad_final_state"), .tape = &tape}, grad,
-              call.context);
-  }
-
-  Tensors operator()() {
-    if (call.settings.contains("scale")) options.scale = read_number(call.settings, "scale", 0);
-    const DeltaInputs<T> in = inputs();
-    DeltaTape<T> tape;
-    const bool wanted = wants_gradients(call.inputs);
-    const Index H = sizes.at("H"), V = sizes.at("V");
-    delta(in, options, call.form,
-          {.o = output<4>("o", {sizes.at("B"), sizes.at("T"), H, V}),
-           .final_state = output<4>("final_state", {sizes.at("n"), H, sizes.at("K"), V}),
-           .tape = wanted ? &tape : nullptr},
-          call.context);
-    if (wanted) gradients(in, tape);
-    return std::move(out);
-  }
-};
+Tensors run_named(const Call& call, const Sizes& sizes) {
+  DeltaOptions options{.l2norm = read_bool(call.settings, "l2norm", false)};
+  if (call.settings.contains("scale")) options.scale = read_number(call.settings, "scale", 0);
+  NamedCall<T> x{call, sizes};
+  const bool of_keys = x.given("log_decay") && call.inputs.at("log_decay").shape().size() == 4;
+  DeltaInputs<T> in{.q = x.input("q"),
+                    .k = x.input("k"),
+                    .v = x.input("v"),
+                    .beta = x.input("beta"),
+                    .a = x.input("a"),
+                    .b = x.input("b"),
+                    .initial_state = x.input("initial_state"),
+                    .offsets = x.offsets()};
+  if (of_keys)
+    in.key_log_decay = x.input("log_decay");
+  else
+    in.log_decay = x.input("log_decay");
+  DeltaTape<T> tape;
+  const bool wanted = wants_gradients(call.inputs);
+  delta<T>(in, options, call.form,
+           {.o = x.output("o", "B T H V"), .final_state = x.output("final_state", "n H K V"), .tape = wanted ? &tape : nullptr},
+           call.context);
+  if (!wanted) return std::move(x.out);
+  DeltaGradients<T> grad{.q = x.like("q"),
+                         .k = x.like("k"),
+                         .v = x.like("v"),
+                         .beta = x.like("beta"),
+                         .a = x.like("a"),
+                         .b = x.like("b"),
+                         .initial_state = x.like("initial_state")};
+  if (of_keys)
+    grad.key_log_decay = x.like("log_decay");
+  else
+    grad.log_decay = x.like("log_decay");
+  delta_vjp<T>(in, options, call.form, {.o = x.input("grad_o"), .final_state = x.input("grad_final_state"), .tape = &tape}, grad,
+               call.context);
+  return std::move(x.out);
+}
 
 class DeltaLaw final : public Law {
  public:
@@ -117,7 +88,7 @@ class DeltaLaw final : public Law {
     return quantity == "o" ? 128 : 256;
   }
   [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    return call.inputs.at("q").type() == Type::f32 ? Run<float>{call, sizes}() : Run<double>{call, sizes}();
+    return call.inputs.at("q").type() == Type::f32 ? run_named<float>(call, sizes) : run_named<double>(call, sizes);
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return delta_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return delta_detail::prepare_bench(what); }

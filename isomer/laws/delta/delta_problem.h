@@ -10,6 +10,7 @@
 #include "isomer/laws/delta/delta.h"
 #include "isomer/laws/delta/delta_law.h"
 #include "isomer/laws/random.h"
+#include "isomer/laws/testing.h"
 
 namespace isomer::delta_test {
 
@@ -74,42 +75,29 @@ struct Manner {
   bool strided = false, tape = true;
 };
 
-/// Arrays with every axis strided and the start misaligned, what lies between NaN; they live as long as this does.
+/// Arrays of the manner's layout; they live as long as this does.
 template <class T>
 struct Spread {
-  bool strided;
+  laws_test::Layout layout;
   std::vector<std::vector<T>> memory = {};
 
   template <std::size_t R>
   View<T, int(R)> make(const std::array<Index, R>& shape) {
-    Index stride = strided ? 2 : 1;
-    View<T, int(R)> view;
-    view.shape = shape;
-    for (int axis = int(R) - 1; axis >= 0; --axis) {
-      view.stride[axis] = stride;
-      stride = stride * shape[axis] + (strided ? 1 : 0);
-    }
-    memory.emplace_back(std::size_t(stride) + 3, std::numeric_limits<T>::quiet_NaN());
-    view.data = memory.back().data() + (strided ? 1 : 0);
-    return view;
-  }
-  template <int R>
-  static T& at(const View<T, R>& view, Index flat) {
-    T* p = view.data;
-    for (int axis = R - 1; axis >= 0; flat /= view.shape[axis], --axis) p += flat % view.shape[axis] * view.stride[axis];
-    return *p;
+    return laws_test::make_view<T, int(R)>(shape, layout, memory.emplace_back());
   }
   template <int R>
   View<const T, R> copy(const View<const T, R>& from) {
     if (!from.present()) return from;
     const View<T, R> to = make(from.shape);
-    for (Index i = 0; i < to.size(); ++i) at(to, i) = from.data[i];
+    const T* next = from.data;
+    laws_test::each(to, [&](T& x) { x = *next++; });
     return to;
   }
   template <int R>
   static Tensor dense(const View<T, R>& view) {
     Tensor x(type_of<T>, std::vector<Index>(view.shape.begin(), view.shape.end()));
-    for (Index i = 0; i < x.size(); ++i) x.data<T>()[i] = at(view, i);
+    T* next = x.data<T>();
+    laws_test::each(view, [&](T y) { *next++ = y; });
     return x;
   }
 };
@@ -117,7 +105,7 @@ struct Spread {
 /// Outputs and gradients of everything.
 template <class T>
 Tensors run_typed(const Tensors& in, const DeltaOptions& options, Form form, const Manner& how, Context& context) {
-  Spread<T> memory{how.strided};
+  Spread<T> memory{how.strided ? laws_test::Layout::strided : laws_test::Layout::dense};
   DeltaInputs<T> x = typed<T>(in);
   for (View<const T, 4>* v : {&x.q, &x.k, &x.v, &x.key_log_decay, &x.a, &x.b, &x.initial_state}) *v = memory.copy(*v);
   for (View<const T, 3>* v : {&x.beta, &x.log_decay}) *v = memory.copy(*v);
