@@ -87,9 +87,9 @@ struct Chunks {
 
 /// Neighbours: their states and rows of a chunk fill a part of L2 (512 KiB), four rows of 64 floats a quarter of a page.
 inline constexpr Index kNeighbours = 4;
-/// With fewer heads than this, and at least four chunks each, chunks run side by side. With fewer chunks the passes cost more
-/// than they give.
-inline constexpr Index kSplitHeads = 8;
+/// With fewer heads than this, and at least four chunks each, chunks run side by side. With more, two threads have enough to do,
+/// and the states of all chunks would be written and read for nothing; with fewer chunks the passes cost more than they give.
+inline constexpr Index kSplitHeads = 4;
 
 /// Chunks of C tokens, or of the longest sequence if that is shorter or if `whole`.
 [[nodiscard]] Chunks make_chunks(std::vector<Sequence> sequences, Index H, Index C, bool whole = false);

@@ -15,10 +15,7 @@ constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 200, .step = 0};
 // Chunks side by side write and read a state each.
 constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 64, .step = 10};
 
-// With four heads or more each keeps a core busy; side by side their chunks would load keys and states twice for nothing.
-constexpr Index kFewHeads = 4;
-
-const ChunkCosts& costs_of(bool taped, Index heads) { return heads < kFewHeads ? kSplit : taped ? kTaped : kForward; }
+const ChunkCosts& costs_of(bool taped, Index heads) { return heads < kSplitHeads ? kSplit : taped ? kTaped : kForward; }
 
 // Rows of pairs have room for a vector beyond the last token.
 Index pair_row(Index C) { return row_of(C + kPad); }
@@ -36,7 +33,6 @@ Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& op
   const double scale = options.scale.value_or(1 / std::sqrt(double(K)));
   const bool before = options.read == ChannelDecayOptions::Read::before;
   Plan<T> plan{make_chunks(std::move(all), H, C, form == Form::parallel), in, K, V, scale, before, nullptr, 0};
-  plan.split = plan.split && plan.heads() < kFewHeads;
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);
