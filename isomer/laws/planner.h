@@ -6,10 +6,11 @@
 //               + state · KV             reading the state and writing to it, as products
 //               + edge · KV / C          what a chunk does with its state beside them: decays, copies, tiles that start and end
 //   step          step · KV              a vector at a time: loads and stores of the state, not arithmetic
-// Its least over C is at C² = edge/pair · KV/(K + V). A call of a few tokens is cheaper in steps; one that fits into a chunk is
-// the parallel form, whatever it is called. The choice follows from shapes alone, never from the number of threads, because
-// another chunk rounds differently: threads only decide how many neighbouring heads a task takes (Chunks::group_width), which no
-// result shows. `isomer bench --explain` prints the choice beside what was measured for the others.
+//   parallel      pair · T·(K + V)       one chunk of all tokens; plus state and edge when a state comes in or is wanted
+// The least over C is at C² = edge/pair · KV/(K + V). A call of a few tokens is cheaper in steps, and one of some hundred that
+// has nothing to do with a state is cheaper without one. The choice follows from shapes alone, never from the number of threads,
+// because another chunk rounds differently: threads only decide how many neighbouring heads a task takes (Chunks::group_width),
+// which no result shows. `isomer bench --explain` prints the choice beside what was measured for the others.
 #include "isomer/laws/law.h"
 
 namespace isomer {
@@ -22,7 +23,13 @@ struct ChunkCosts {
 /// The chunk of least cost: a multiple of 12 (two tiles of rows), from 24 to 96.
 [[nodiscard]] Index best_chunk(const ChunkCosts& costs, Index K, Index V);
 
-/// step, chunk, or parallel when one chunk holds T tokens. `steps`: may it be step? (Not with a tape.)
-[[nodiscard]] Choice best_form(const ChunkCosts& costs, Index T, Index K, Index V, bool steps);
+/// What a call has to do with states.
+struct Carries {
+  bool state = true;  // one comes in, or the last one is wanted
+  bool tape = false;  // those at the edges of chunks are kept: no steps
+};
+
+/// The form of least cost; parallel when one chunk holds T tokens.
+[[nodiscard]] Choice best_form(const ChunkCosts& costs, Index T, Index K, Index V, Carries carries);
 
 }  // namespace isomer

@@ -22,11 +22,19 @@ TEST(Planner, TakesTheChunkOfLeastCost) {
 }
 
 TEST(Planner, StepsOnlyWhatIsShort) {
-  EXPECT_EQ(best_form(kCosts, 1, 64, 64, true).form, Form::step);
-  EXPECT_EQ(best_form(kCosts, 16, 64, 64, true).form, Form::parallel);
-  EXPECT_EQ(best_form(kCosts, 2048, 64, 64, true).form, Form::chunk);
-  EXPECT_EQ(best_form(kCosts, 1, 64, 64, false).form, Form::parallel);
-  EXPECT_EQ(best_form(kCosts, 0, 64, 64, true).form, best_form(kCosts, 1, 64, 64, true).form);
+  EXPECT_EQ(best_form(kCosts, 1, 64, 64, {}).form, Form::step);
+  EXPECT_EQ(best_form(kCosts, 16, 64, 64, {}).form, Form::parallel);
+  EXPECT_EQ(best_form(kCosts, 64, 64, 64, {}).form, Form::chunk);
+  EXPECT_EQ(best_form(kCosts, 2048, 64, 64, {}).form, Form::chunk);
+  EXPECT_EQ(best_form(kCosts, 1, 64, 64, {.tape = true}).form, Form::parallel);
+  EXPECT_EQ(best_form(kCosts, 0, 64, 64, {}).form, best_form(kCosts, 1, 64, 64, {}).form);
+}
+
+TEST(Planner, LeavesOutAStateThatNobodyAsksFor) {
+  EXPECT_EQ(best_form(kCosts, 1, 64, 64, {.state = false}).form, Form::parallel);
+  EXPECT_EQ(best_form(kCosts, 64, 64, 64, {.state = false}).form, Form::parallel);
+  EXPECT_EQ(best_form(kCosts, 64, 64, 64, {.state = false, .tape = true}).form, Form::chunk);
+  EXPECT_EQ(best_form(kCosts, 2048, 64, 64, {.state = false}).form, Form::chunk);
 }
 
 TEST(Planner, LargerStatesWantLongerChunks) {

@@ -51,11 +51,14 @@ void channel_decay(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& o
   if (out.tape) out.tape->chunk = 0;
   if (form == Form::reference) return reference(in, options, out);
   const Workspace::Scope scope(context.workspace());
+  if (form == Form::automatic) {
+    const Carries carries{.state = in.initial_state.present() || out.final_state.present(), .tape = out.tape != nullptr};
+    form = choose(carries, shape.n * shape.H, shape.T, shape.K, shape.V).form;
+  }
   const Plan<T> plan = make_plan(in, options, form, out.tape != nullptr, context.workspace());
   ChannelDecayOutputs<T> dense = out;
   dense.o = dense_output(out.o, context.workspace());
-  const auto chosen = [&] { return choose(out.tape != nullptr, plan.heads(), shape.T, plan.K, plan.V).form; };
-  if ((form == Form::automatic ? chosen() : form) == Form::step)
+  if (form == Form::step)
     step(plan, dense, context);
   else
     forward(plan, dense, context);

@@ -79,7 +79,7 @@ std::vector<BenchCase> bench_cases(bool quick) {
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) { return choose(wants_backward(c), c.B * c.H, c.T, c.K, c.V); }
+Choice choose_bench(const BenchCase& c) { return choose({.state = false, .tape = wants_backward(c)}, c.B * c.H, c.T, c.K, c.V); }
 
 BenchWork prepare_bench(const BenchCase& c) {
   auto work = std::make_shared<Work>(c);

@@ -22,7 +22,9 @@ Index pair_row(Index C) { return row_of(C + kPad); }
 
 }  // namespace
 
-Choice choose(bool taped, Index heads, Index T, Index K, Index V) { return best_form(costs_of(taped, heads), T, K, V, !taped); }
+Choice choose(Carries carries, Index heads, Index T, Index K, Index V) {
+  return best_form(costs_of(carries.tape, heads), T, K, V, carries);
+}
 
 template <class T>
 Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form, bool taped,

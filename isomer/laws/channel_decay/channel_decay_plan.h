@@ -35,8 +35,8 @@ struct Plan : Chunks {
   void add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c) const;
 };
 
-/// What Form::automatic takes for so many heads of all sequences; `taped`: the states at the edges are kept.
-[[nodiscard]] Choice choose(bool taped, Index heads, Index T, Index K, Index V);
+/// What Form::automatic takes for so many heads of all sequences.
+[[nodiscard]] Choice choose(Carries carries, Index heads, Index T, Index K, Index V);
 
 /// `taped`: the states at the edges are kept. `scratch` holds copies of inputs whose rows are not dense.
 template <class T>

@@ -25,7 +25,7 @@ Index chunk_of(bool low_rank, bool taped, Index K, Index V) {
 }  // namespace
 
 Choice choose(bool low_rank, bool taped, Index T, Index K, Index V) {
-  const Choice choice = best_form(low_rank ? kLowRank : kCosts, T, K, V, !taped);
+  const Choice choice = best_form(low_rank ? kLowRank : kCosts, T, K, V, {.tape = taped});
   return choice.form == Form::step ? choice : Choice{Form::chunk, chunk_of(low_rank, taped, K, V)};
 }
 

@@ -87,6 +87,11 @@ Shape validate(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options
 }
 
 // The view itself if its rows are dense, else a dense stand-in that copy_back() spreads.
+template <class T>
+bool any(const ScalarDecayStates<T>& s) {
+  return s.state.present() || s.norm.present() || s.max.present() || s.value_sum.present() || s.count.present();
+}
+
 // After the kernels: all heads read the initial count, and it may be the same memory.
 template <class T>
 void put_counts(const Plan<T>& plan, const ScalarDecayStates<T>& to) {
@@ -106,11 +111,15 @@ void scalar_decay(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   if (out.tape) out.tape->chunk = 0;
   if (form == Form::reference) return reference(in, options, out);
   const Workspace::Scope scope(context.workspace());
+  if (form == Form::automatic) {
+    const Carries carries{.state = any(in.initial) || any(out.final_states), .tape = out.tape != nullptr};
+    const bool causal = options.direction == ScalarDecayOptions::Direction::causal;
+    form = choose(causal, carries, shape.n * shape.H, shape.T, shape.K, shape.V).form;
+  }
   const Plan<T> plan = make_plan(in, options, form, out.tape != nullptr, context.workspace());
   ScalarDecayOutputs<T> dense = out;
   dense.o = dense_output(out.o, context.workspace());
-  const auto chosen = [&] { return choose(plan.rule.causal, out.tape != nullptr, plan.heads(), shape.T, plan.K, plan.V).form; };
-  if ((form == Form::automatic ? chosen() : form) == Form::step)
+  if (form == Form::step)
     step(plan, dense, context);
   else
     forward(plan, dense, context);

@@ -114,7 +114,7 @@ std::vector<BenchCase> bench_cases(bool quick) {
 }
 
 Choice choose_bench(const BenchCase& c) {
-  return choose(!variant_named(c.variant).global, wants_backward(c), c.B * c.H, c.T, c.K, c.V);
+  return choose(!variant_named(c.variant).global, {.state = false, .tape = wants_backward(c)}, c.B * c.H, c.T, c.K, c.V);
 }
 
 BenchWork prepare_bench(const BenchCase& c) {

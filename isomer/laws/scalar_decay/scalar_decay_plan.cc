@@ -16,7 +16,7 @@ using Normaliser = ScalarDecayOptions::Normaliser;
 // K = V = 64 works on 60 KiB forward, one of 48 on 180 KiB backward, of a 512 KiB L2.
 constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 18, .step = 10};
 // A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v and o.
-constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 250, .step = 0};
+constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 200, .step = 0};
 // Chunks side by side write and read a state each.
 constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 128, .step = 10};
 // Without weights between tokens only the traffic of the state counts.
@@ -91,9 +91,9 @@ void shift_gradient(const Edge<T>& e, const Edge<T>& about, double sign, Index K
 
 }  // namespace
 
-Choice choose(bool causal, bool taped, Index heads, Index T, Index K, Index V) {
+Choice choose(bool causal, Carries carries, Index heads, Index T, Index K, Index V) {
   if (!causal) return {Form::chunk, kGlobalChunk};
-  return best_form(costs_of(taped, heads), T, K, V, !taped);
+  return best_form(costs_of(carries.tape, heads), T, K, V, carries);
 }
 
 template <class T>

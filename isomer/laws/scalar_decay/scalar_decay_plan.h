@@ -47,8 +47,8 @@ struct Plan : Chunks {
   }
 };
 
-/// What Form::automatic takes for so many heads of all sequences; `taped`: the states at the edges are kept.
-[[nodiscard]] Choice choose(bool causal, bool taped, Index heads, Index T, Index K, Index V);
+/// What Form::automatic takes for so many heads of all sequences.
+[[nodiscard]] Choice choose(bool causal, Carries carries, Index heads, Index T, Index K, Index V);
 
 /// `taped`: the states at the edges are kept. `scratch` holds copies of inputs whose rows are not dense.
 template <class T>
