@@ -202,6 +202,7 @@ TEST_F(Cli, BenchPrintsItsTableAsJson) {
 }
 
 TEST_F(Cli, BenchExplainsTheChoiceOfForms) {
+  if (std::getenv("ISOMER_TEST_QUICK") != nullptr) GTEST_SKIP() << "takes seconds, and is no other on another instruction set";
   const Result result = run("bench --explain --law scalar_decay --quick --json --threads 1");
   ASSERT_EQ(result.status, 0) << result.err;
   const json all = json::parse(result.out);
@@ -216,6 +217,7 @@ TEST_F(Cli, BenchExplainsTheChoiceOfForms) {
 }
 
 TEST_F(Cli, BenchFindsWhereLinearLawsBecomeCheaper) {
+  if (std::getenv("ISOMER_TEST_QUICK") != nullptr) GTEST_SKIP() << "takes seconds, and is no other on another instruction set";
   const Result result = run("bench --crossover --law scalar_decay --quick --json --threads 1");
   ASSERT_EQ(result.status, 0) << result.err;
   const json all = json::parse(result.out);

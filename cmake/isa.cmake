@@ -17,6 +17,9 @@ function(isomer_isa_flags)
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_AVX2_FLAGS}")
     elseif(file MATCHES "_scalar\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_SCALAR_FLAGS}")
+    elseif(ISOMER_SANITIZE AND file MATCHES "_(law|bench|test)\\.cc$")
+      # Tables of names and sizes, and the tests themselves: nothing to optimise, and most of the compile time under the sanitizers.
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-O0;-fno-sanitize=undefined")
     elseif(file MATCHES "_reference\\.cc$")
       # The reference is the plain equation, without fused operations.
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")
