@@ -79,6 +79,7 @@ std::vector<std::vector<Index>> cuts(const Law& law, const Case& what, Index T) 
     const std::int64_t* offsets = packed->second.data<std::int64_t>();
     return {{0, Index(offsets[1]), T}, std::vector<Index>(offsets, offsets + packed->second.size())};
   }
+  if (T > 20 && quick()) return {{0, T / 2, T / 2, T}};
   if (T > 20) return {{0, 1, T}, {0, T / 2, T}, {0, T - 1, T}, {0, 0, T / 3, T / 3, T, T}};
   std::vector<Index> tokens;
   for (Index t = 0; t <= T; ++t) tokens.push_back(t);
@@ -100,7 +101,7 @@ std::string causal_everywhere(const Law& law, const Case& what) {
   const Case sized = with_length(law, what, quick() ? 35 : 141);
   const Index T = sized.sizes.at("T");
   std::string failures;
-  for (Index t : {Index{0}, T / 4, T / 2, T - 1})
+  for (Index t : quick() ? std::vector<Index>{T / 2} : std::vector<Index>{0, T / 4, T / 2, T - 1})
     failures += each(law, sized, [&](const Trial& trial) {
       return causal(trial, t) + (trial.is_causal() ? no_gradient_from_the_past(trial, t) : "");
     });
@@ -162,7 +163,11 @@ TEST_P(Properties, SplitAnywhere) { EXPECT_EQ(split_everywhere(law(), what()), "
 TEST_P(Properties, TheFutureDoesNotReachThePast) { EXPECT_EQ(causal_everywhere(law(), what()), ""); }
 TEST_P(Properties, ThreadsDoNotMatter) { EXPECT_EQ(same_for_any_threads(law(), what()), ""); }
 TEST_P(Properties, EmptySequencesPassTheirState) { EXPECT_EQ(nothing_from_nothing(law(), what()), ""); }
-TEST_P(Properties, GradientsAreSlopes) { EXPECT_EQ(slopes_of(law(), what()), ""); }
+TEST_P(Properties, GradientsAreSlopes) {
+  // The reference is the same on every instruction set.
+  if (quick()) GTEST_SKIP();
+  EXPECT_EQ(slopes_of(law(), what()), "");
+}
 
 INSTANTIATE_TEST_SUITE_P(Laws, Properties, testing::ValuesIn(subjects()), test_name);
 
