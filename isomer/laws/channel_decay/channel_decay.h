@@ -25,10 +25,10 @@
 #include <optional>
 #include <span>
 
-#include "isomer/base/buffer.h"
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
 #include "isomer/laws/law.h"
+#include "isomer/laws/tape.h"
 
 namespace isomer {
 
@@ -48,13 +48,9 @@ struct ChannelDecayInputs {
   std::span<const std::int64_t> offsets = {};  // packed sequences (B = 1)
 };
 
-/// What the forward pass leaves for the backward pass: the state at every edge of a chunk. Keep it between calls: its memory is
-/// reused.
+/// What the forward pass leaves for the backward pass.
 template <class T>
-struct ChannelDecayTape {
-  Buffer<T> edges;
-  Index chunk = 0;  // tokens of a chunk; 0: nothing was left
-};
+using ChannelDecayTape = ChunkTape<T>;
 
 template <class T>
 struct ChannelDecayOutputs {

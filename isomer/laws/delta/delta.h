@@ -27,10 +27,10 @@
 #include <optional>
 #include <span>
 
-#include "isomer/base/buffer.h"
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
 #include "isomer/laws/law.h"
+#include "isomer/laws/tape.h"
 
 namespace isomer {
 
@@ -50,13 +50,9 @@ struct DeltaInputs {
   std::span<const std::int64_t> offsets = {};  // packed sequences (B = 1)
 };
 
-/// What the forward pass leaves for the backward pass: the state at every edge of a chunk, and what the chunk wrote. Keep it
-/// between calls: its memory is reused.
+/// What the forward pass leaves for the backward pass.
 template <class T>
-struct DeltaTape {
-  Buffer<T> edges;
-  Index chunk = 0;  // tokens of a chunk; 0: nothing was left
-};
+using DeltaTape = ChunkTape<T>;
 
 template <class T>
 struct DeltaOutputs {

@@ -117,13 +117,7 @@ struct Forward {
 
 template <class T>
 void forward(const Plan<T>& plan, const DeltaOutputs<T>& out, Context& context) {
-  T* edges = nullptr;
-  const Index size = plan.all_edges() * plan.edge_size();
-  if (out.tape) {
-    if (out.tape->edges.size() < size) out.tape->edges = Buffer<T>(size);
-    out.tape->chunk = plan.C;
-    edges = out.tape->edges.data();
-  }
+  T* edges = out.tape ? out.tape->record(plan.C, plan.all_edges() * plan.edge_size()) : nullptr;
   Forward<T>{plan, out.o, out.final_state, edges, context}.run();
 }
 

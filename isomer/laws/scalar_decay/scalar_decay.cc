@@ -149,9 +149,7 @@ void scalar_decay_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& 
   const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, true, context.workspace());
   ScalarDecayCotangents<T> dense = given;
   dense.o = dense_rows(given.o, context.workspace());
-  const bool fits =
-      given.tape && given.tape->chunk == plan.C && given.tape->edges.size() >= plan.all_edges() * edge_size(plan.K, plan.V);
-  if (!fits) dense.tape = nullptr;
+  if (given.tape && !given.tape->holds(plan.C, plan.all_edges() * edge_size(plan.K, plan.V))) dense.tape = nullptr;
   const std::array<View<T, 4>, 3> wanted{grad.q, grad.k, grad.v};
   std::array<View<T, 4>, 3> heads;
   for (int x = 0; x < 3; ++x) heads[x] = head_output(wanted[x], shape.H, context.workspace());

@@ -144,15 +144,9 @@ struct Forward {
 
 template <class T>
 void forward(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context) {
-  T* edges = nullptr;
   const Index size = plan.all_edges() * edge_size(plan.K, plan.V);
-  if (out.tape) {
-    if (out.tape->edges.size() < size) out.tape->edges = Buffer<T>(size);
-    out.tape->chunk = plan.C;
-    edges = out.tape->edges.data();
-  } else if (plan.split) {
-    edges = context.workspace().template take<T>(size);
-  }
+  T* edges = out.tape ? out.tape->record(plan.C, size) : nullptr;
+  if (!edges && plan.split) edges = context.workspace().template take<T>(size);
   Forward<T>{plan, out.o, out.final_states, edges, context}.run();
 }
 

@@ -66,12 +66,7 @@ void scan(const ScanInputs<T>& in, const ScanOptions& options, Form form, const 
   ScanOutputs<T> to = out;
   to.h = dense_output(out.h, scratch);
   to.h_imag = dense_output(out.h_imag, scratch);
-  T* edges = nullptr;
-  if (out.tape) {
-    if (out.tape->edges.size() < tape_size(x, cut)) out.tape->edges = Buffer<T>(tape_size(x, cut));
-    out.tape->chunk = cut.chunks.C;
-    edges = out.tape->edges.data();
-  }
+  T* edges = out.tape ? out.tape->record(cut.chunks.C, tape_size(x, cut)) : nullptr;
   // A step is a chunk of one token: the state is read and written once.
   forward(x, cut, to, edges, context);
   copy_back(to.h, out.h);
@@ -101,8 +96,7 @@ void scan_vjp(const ScanInputs<T>& in, const ScanOptions& options, Form form, co
   const bool taped = given.tape && given.tape->chunk > 0;
   const Cut cut = cut_for(x, taped ? given.tape->chunk : options.chunk);
   const Index size = tape_size(x, cut);
-  const T* edges =
-      taped && given.tape->chunk == cut.chunks.C && given.tape->edges.size() >= size ? given.tape->edges.data() : nullptr;
+  const T* edges = taped && given.tape->holds(cut.chunks.C, size) ? given.tape->edges.data() : nullptr;
   if (edges == nullptr) {
     T* own = scratch.take<T>(size);
     forward(x, cut, ScanOutputs<T>{}, own, context);

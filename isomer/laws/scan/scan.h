@@ -26,10 +26,10 @@
 #include <cstdint>
 #include <span>
 
-#include "isomer/base/buffer.h"
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
 #include "isomer/laws/law.h"
+#include "isomer/laws/tape.h"
 
 namespace isomer {
 
@@ -37,13 +37,9 @@ struct ScanOptions {
   Index chunk = 0;  // tokens of a chunk; 0: chosen
 };
 
-/// What the forward pass leaves for the backward pass: the state at every edge of a chunk. Keep it between calls: its memory is
-/// reused.
+/// What the forward pass leaves for the backward pass.
 template <class T>
-struct ScanTape {
-  Buffer<T> edges;
-  Index chunk = 0;  // tokens of a chunk; 0: nothing was left
-};
+using ScanTape = ChunkTape<T>;
 
 /// The states of n sequences.
 template <class T>

@@ -64,12 +64,7 @@ void scan_s6(const ScanS6Inputs<T>& in, const ScanOptions& options, Form form, c
   if ((form == Form::automatic ? choose_s6(in.x.shape[1], N, out.tape != nullptr).form : form) == Form::step) {
     step(x, cut, to, context);
   } else {
-    T* edges = nullptr;
-    if (out.tape) {
-      if (out.tape->edges.size() < tape_size(x, cut)) out.tape->edges = Buffer<T>(tape_size(x, cut));
-      out.tape->chunk = cut.chunks.C;
-      edges = out.tape->edges.data();
-    }
+    T* edges = out.tape ? out.tape->record(cut.chunks.C, tape_size(x, cut)) : nullptr;
     forward(x, cut, to, edges, context);
   }
   copy_back(to.o, out.o);
@@ -96,8 +91,7 @@ void scan_s6_vjp(const ScanS6Inputs<T>& in, const ScanOptions& options, Form for
   const bool taped = given.tape && given.tape->chunk > 0;
   const Cut cut = cut_for(x, taped ? given.tape->chunk : options.chunk);
   const Index size = tape_size(x, cut);
-  const T* edges =
-      taped && given.tape->chunk == cut.chunks.C && given.tape->edges.size() >= size ? given.tape->edges.data() : nullptr;
+  const T* edges = taped && given.tape->holds(cut.chunks.C, size) ? given.tape->edges.data() : nullptr;
   if (edges == nullptr) {
     T* own = scratch.take<T>(size);
     forward(x, cut, ScanS6Outputs<T>{}, own, context);
