@@ -1,0 +1,171 @@
+#include "isomer/autograd/tape.h"
+
+#include <algorithm>
+
+#include "isomer/base/error.h"
+#include "isomer/kernels/rows.h"
+
+namespace isomer {
+
+namespace internal {
+template <class T>
+void add_to(View<const T, 4> x, View<T, 4> y, Context& context) {
+  const Index R = row_count(y), D = y.shape[3];
+  context.parallel(row_blocks(R), [&](Index block, Workspace&) {
+    const RowRange range = row_block(block, R);
+    const Rows<const T> from = rows_of(x);
+    const Rows<T> to = rows_of(y);
+    for (Index r = range.begin; r < range.end; ++r)
+      for (Index d = 0; d < D; ++d) to.row(r)[d * y.stride[3]] += from.row(r)[d * x.stride[3]];
+  });
+}
+template void add_to<float>(View<const float, 4>, View<float, 4>, Context&);
+template void add_to<double>(View<const double, 4>, View<double, 4>, Context&);
+
+namespace {
+/// Elements from the first to behind the last of a view with positive strides.
+template <class T>
+Index extent(const View<T, 4>& view) {
+  Index last = 0;
+  for (std::size_t axis = 0; axis < 4; ++axis) last += (view.shape[axis] - 1) * view.stride[axis];
+  return view.size() == 0 ? 0 : last + 1;
+}
+}  // namespace
+}  // namespace internal
+
+template <class T>
+auto Tape<T>::slot(const Slot& from) -> Slot* {
+  return new (memory_.template take<Slot>(1)) Slot(from);
+}
+
+template <class T>
+Var<T> Tape<T>::make(const Shape4& shape, std::initializer_list<Var<T>> inputs) {
+  Index size = 1;
+  for (const Index n : shape) size *= n;
+  const bool wanted = recording() && std::any_of(inputs.begin(), inputs.end(), [](const Var<T>& in) { return in.wanted(); });
+  T* data = memory_.template take<T>(size);
+  return {contiguous(data, {shape[0], shape[1], shape[2], shape[3]}), slot({.base = data, .size = size, .wanted = wanted})};
+}
+
+template <class T>
+Var<T> Tape<T>::piece(Var<T> of, View<T, 4> view) {
+  return {view, slot({.base = of.slot->base, .whole = of.slot, .wanted = of.wanted()})};
+}
+
+template <class T>
+Var<T> Tape<T>::input(View<T, 4> data, bool wanted) {
+  return {data, slot({.base = data.data, .size = internal::extent(data), .wanted = wanted && recording()})};
+}
+
+template <class T>
+LawTape<T>* Tape<T>::law_tape() {
+  if (!recording()) return nullptr;
+  if (law_tapes_used_ == law_tapes_.size()) law_tapes_.emplace_back();
+  return &law_tapes_[law_tapes_used_++];
+}
+
+template <class T>
+T* Tape<T>::take_gradient(Index size) {
+  Block* best = nullptr;
+  for (Block& block : blocks_)
+    if (!block.taken && block.memory.size() >= size && block.memory.size() <= 2 * size &&
+        (best == nullptr || block.memory.size() < best->memory.size()))
+      best = &block;
+  if (best == nullptr) best = &blocks_.emplace_back(Block{Buffer<T>(size), false});
+  best->taken = true;
+  internal::poison(best->memory.data(), std::size_t(size) * sizeof(T));
+  return best->memory.data();
+}
+
+template <class T>
+void Tape<T>::give_back_gradient(Slot& slot) {
+  if (slot.grad == nullptr || slot.persistent || slot.whole != nullptr) return;
+  for (Block& block : blocks_)
+    if (block.memory.data() == slot.grad) block.taken = false;
+  slot.grad = nullptr;
+}
+
+template <class T>
+T* Tape<T>::gradient_memory(Slot& slot) {
+  if (slot.whole != nullptr) return gradient_memory(*slot.whole);
+  if (slot.grad == nullptr) slot.grad = take_gradient(slot.size);
+  return slot.grad;
+}
+
+template <class T>
+View<T, 4> Tape<T>::gradient_view(Var<T> var) {
+  T* memory = gradient_memory(*var.slot);
+  return {memory + (var.value.data - var.slot->base), var.value.shape, var.value.stride};
+}
+
+template <class T>
+View<const T, 4> Tape<T>::arrived(Var<T> output) {
+  const View<T, 4> view = gradient_view(output);
+  if (output.slot->written) return view;
+  for (Index b = 0; b < view.shape[0]; ++b)
+    for (Index t = 0; t < view.shape[1]; ++t)
+      for (Index h = 0; h < view.shape[2]; ++h)
+        for (Index d = 0; d < view.shape[3]; ++d) view(b, t, h, d) = T(0);
+  output.slot->written = true;
+  return view;
+}
+
+template <class T>
+GradientTarget<T> Tape<T>::target(Var<T> input) {
+  if (!input.wanted()) return {};
+  const GradientTarget<T> into{gradient_view(input), input.slot->written ? Accumulate::add : Accumulate::set};
+  input.slot->written = true;
+  return into;
+}
+
+template <class T>
+View<T, 4> Tape<T>::seed(Var<T> output) {
+  ISOMER_ASSERT(output.wanted(), "a gradient goes back from what was computed from something that wants one");
+  return target(output).view;
+}
+
+template <class T>
+void Tape<T>::run(const Closure& closure) {
+  bool reached = false;
+  for (Index i = 0; i < closure.count; ++i) reached = reached || closure.outputs[i]->written;
+  if (reached) closure.run(closure.self, *this);
+  for (Index i = 0; i < closure.count; ++i) give_back_gradient(*closure.outputs[i]);
+}
+
+template <class T>
+void Tape<T>::backward_to(Mark mark) {
+  while (closures_.size() > mark.closures) {
+    const Closure closure = closures_.back();
+    closures_.pop_back();
+    run(closure);
+  }
+}
+
+template <class T>
+void Tape<T>::backward() {
+  backward_to({0});
+}
+
+template <class T>
+void Tape<T>::backward(Var<T> loss) {
+  const View<T, 4> ones = seed(loss);
+  for (Index b = 0; b < ones.shape[0]; ++b)
+    for (Index t = 0; t < ones.shape[1]; ++t)
+      for (Index h = 0; h < ones.shape[2]; ++h)
+        for (Index d = 0; d < ones.shape[3]; ++d) ones(b, t, h, d) = T(1);
+  backward();
+}
+
+template <class T>
+void Tape<T>::clear() {
+  closures_.clear();
+  law_tapes_used_ = 0;
+  for (Block& block : blocks_) block.taken = false;
+  scope_.reset();
+  scope_.emplace(memory_);
+}
+
+template class Tape<float>;
+template class Tape<double>;
+
+}  // namespace isomer

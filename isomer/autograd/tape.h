@@ -1,0 +1,211 @@
+#pragma once
+// An eager tape: every op computes its value at once and leaves a closure that carries its gradient back.
+//
+//   Tape<float> tape(context);
+//   Var<float> y = linear(tape, x, weight.var());     // ops are functions: forward and gradient stand side by side
+//   tape.backward(loss);                              // fills the gradients of every parameter that y depends on
+//   tape.clear();                                     // gives all memory back; the next step allocates nothing
+//
+// Values are [B, T, H, D] (a matrix: [1, 1, rows, columns]) with any strides; views of one value share its memory and gradient.
+// Memory of values, closures and gradients belongs to the tape and lives until clear(). A tape serves one thread; ops run on its
+// Context. Tape(context, Record::no) only computes: for evaluation and streaming.
+#include <array>
+#include <deque>
+#include <initializer_list>
+#include <new>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "isomer/base/context.h"
+#include "isomer/base/view.h"
+#include "isomer/kernels/accumulate.h"
+#include "isomer/laws/attention/attention.h"
+#include "isomer/laws/tape.h"
+
+namespace isomer {
+
+using Shape4 = std::array<Index, 4>;
+
+namespace internal {
+/// The memory that a value and its views share, and that of its gradient.
+template <class T>
+struct Slot {
+  T* base = nullptr;        // of the value
+  T* grad = nullptr;        // null until something is written to it
+  Index size = 0;           // elements from base on
+  Slot* whole = nullptr;    // a piece of split(): where its memory belongs
+  bool wanted = false;      // does a gradient go on from here?
+  bool written = false;     // has a gradient arrived?
+  bool persistent = false;  // of a parameter: its memory is not the tape's
+};
+/// y += x.
+template <class T>
+void add_to(View<const T, 4> x, View<T, 4> y, Context& context);
+}  // namespace internal
+
+/// A value on the tape, or a parameter. Copying copies the handle.
+template <class T>
+struct Var {
+  View<T, 4> value;
+  internal::Slot<T>* slot = nullptr;
+
+  [[nodiscard]] bool present() const { return value.present(); }
+  [[nodiscard]] const Shape4& shape() const { return value.shape; }
+  [[nodiscard]] Index dim(int axis) const { return value.shape[std::size_t(axis)]; }
+  /// Is a gradient to be computed for it?
+  [[nodiscard]] bool wanted() const { return slot != nullptr && slot->wanted; }
+};
+
+/// Where an op's gradient goes: set what is there, or add to it. Absent when nobody wants it.
+template <class T>
+struct GradientTarget {
+  View<T, 4> view = {};
+  Accumulate mode = Accumulate::set;
+
+  [[nodiscard]] bool present() const { return view.present(); }
+};
+
+/// What a law leaves for its backward pass.
+template <class T>
+struct LawTape {
+  ChunkTape<T> chunk;
+  AttentionTape<T> attention;
+};
+
+enum class Record { yes, no };
+
+template <class T>
+class Tape {
+ public:
+  explicit Tape(Context& context, Record record = Record::yes) : context_(context), record_(record) { scope_.emplace(memory_); }
+
+  [[nodiscard]] Context& context() { return context_; }
+  [[nodiscard]] bool recording() const { return record_ == Record::yes; }
+
+  // For ops, forward.
+
+  /// A new uninitialised value; it wants a gradient when one of `inputs` does.
+  [[nodiscard]] Var<T> make(const Shape4& shape, std::initializer_list<Var<T>> inputs);
+  /// The same memory in another shape or with other strides.
+  [[nodiscard]] static Var<T> alias(Var<T> of, View<T, 4> view) { return {view, of.slot}; }
+  /// A part of `of` with a gradient of its own; for split().
+  [[nodiscard]] Var<T> piece(Var<T> of, View<T, 4> view);
+  /// Memory that lives as long as the tape's values.
+  template <class U>
+  [[nodiscard]] U* keep(Index count) {
+    return memory_.template take<U>(count);
+  }
+  /// What a law leaves for its backward pass; its memory is kept over clear(). Null when nothing is recorded.
+  [[nodiscard]] LawTape<T>* law_tape();
+  /// backward() calls f(tape) when a gradient has arrived at one of `outputs`. f holds plain values only.
+  template <class F>
+  void record(std::span<const Var<T>> outputs, F f);
+  template <class F>
+  void record(std::initializer_list<Var<T>> outputs, F f) {
+    record(std::span(outputs.begin(), outputs.size()), f);
+  }
+
+  // For ops, backward.
+
+  /// The gradient that arrived at an output; zeros when none did.
+  [[nodiscard]] View<const T, 4> arrived(Var<T> output);
+  /// Where to write the gradient of an input. Counts as written.
+  [[nodiscard]] GradientTarget<T> target(Var<T> input);
+  /// The pieces of `whole` have all arrived: together they are its gradient.
+  void covered(Var<T> whole) { whole.slot->written = true; }
+  /// For kernels that can only set: f(view), added afterwards if something was there before.
+  template <class F>
+  void overwrite(Var<T> input, F f);
+
+  // For users.
+
+  /// An input: `data` stays the caller's. Wants a gradient if asked.
+  [[nodiscard]] Var<T> input(View<T, 4> data, bool wanted = false);
+  /// Runs back from `loss`, whose gradient is 1 (every element), or from outputs whose gradients were set by seed().
+  void backward(Var<T> loss);
+  void backward();
+  /// Sets the gradient of an output by hand.
+  [[nodiscard]] View<T, 4> seed(Var<T> output);
+  /// Forgets all values, closures and gradients but those of parameters.
+  void clear();
+
+  // For recomputation: closures recorded since a mark are run and forgotten.
+  struct Mark {
+    std::size_t closures;
+  };
+  [[nodiscard]] Mark mark() const { return {closures_.size()}; }
+  void backward_to(Mark mark);
+  /// Runs f without recording.
+  template <class F>
+  auto without_recording(F f) {
+    const Record before = record_;
+    record_ = Record::no;
+    auto result = f();
+    record_ = before;
+    return result;
+  }
+
+ private:
+  using Slot = internal::Slot<T>;
+  struct Closure {
+    void* self;
+    void (*run)(void*, Tape&);
+    Slot* const* outputs;
+    Index count;
+  };
+  [[nodiscard]] Slot* slot(const Slot& from);
+  [[nodiscard]] T* gradient_memory(Slot& slot);
+  [[nodiscard]] View<T, 4> gradient_view(Var<T> var);
+  [[nodiscard]] T* take_gradient(Index size);
+  void give_back_gradient(Slot& slot);
+  void run(const Closure& closure);
+
+  Context& context_;
+  Record record_;
+  Workspace memory_;
+  std::optional<Workspace::Scope> scope_;
+  std::vector<Closure> closures_;
+  std::deque<LawTape<T>> law_tapes_;
+  std::size_t law_tapes_used_ = 0;
+  // Gradients live only until their op has run, so a few blocks serve all of them, in this step and the next.
+  struct Block {
+    Buffer<T> memory;
+    bool taken = false;
+  };
+  std::vector<Block> blocks_;
+};
+
+template <class T>
+template <class F>
+void Tape<T>::record(std::span<const Var<T>> outputs, F f) {
+  static_assert(std::is_trivially_destructible_v<F>, "a closure holds plain values: nothing destroys it");
+  if (!recording()) return;
+  Slot** slots = keep<Slot*>(Index(outputs.size()));
+  Index count = 0;
+  for (const Var<T>& output : outputs)
+    if (output.wanted()) slots[count++] = output.slot;
+  if (count == 0) return;
+  F* self = new (memory_.take<F>(1)) F(f);
+  closures_.push_back({self, [](void* closure, Tape& tape) { (*static_cast<F*>(closure))(tape); }, slots, count});
+}
+
+template <class T>
+template <class F>
+void Tape<T>::overwrite(Var<T> input, F f) {
+  const GradientTarget<T> into = target(input);
+  if (!into.present()) return;
+  if (into.mode == Accumulate::set) return f(into.view);
+  Workspace& scratch = context_.workspace();
+  const Workspace::Scope scope(scratch);
+  const Shape4& s = into.view.shape;
+  const View<T, 4> part = contiguous(scratch.take<T>(into.view.size()), {s[0], s[1], s[2], s[3]});
+  f(part);
+  internal::add_to<T>(part, into.view, context_);
+}
+
+extern template class Tape<float>;
+extern template class Tape<double>;
+
+}  // namespace isomer

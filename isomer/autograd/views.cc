@@ -1,0 +1,39 @@
+#include "isomer/autograd/views.h"
+
+#include <algorithm>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+
+template <class T>
+Var<T> heads(Var<T> x, Index heads) {
+  const View<T, 4>& v = x.value;
+  const Index width = v.shape[2] * v.shape[3];
+  require(heads > 0 && width % heads == 0, "heads", "expected a number of heads that divides ", width, ", got ", heads);
+  ISOMER_ASSERT(v.shape[2] == 1 || v.stride[2] == v.shape[3] * v.stride[3], "heads stand side by side");
+  const Index size = width / heads;
+  return Tape<T>::alias(
+      x, {v.data, {v.shape[0], v.shape[1], heads, size}, {v.stride[0], v.stride[1], size * v.stride[3], v.stride[3]}});
+}
+
+template <class T>
+void split(Tape<T>& tape, Var<T> x, std::span<const Index> sizes, std::span<Var<T>> pieces) {
+  Index begin = 0;
+  for (std::size_t i = 0; i < sizes.size(); begin += sizes[i++]) pieces[i] = tape.piece(x, slice(x.value, 3, begin, sizes[i]));
+  ISOMER_ASSERT(begin == x.dim(3), "the pieces make up the whole");
+  // Consumers write each piece's gradient in place; what nobody used is zero.
+  Var<T>* kept = tape.template keep<Var<T>>(Index(pieces.size()));
+  std::copy(pieces.begin(), pieces.end(), kept);
+  tape.record(std::span<const Var<T>>(pieces), [x, kept, count = pieces.size()](Tape<T>& back) {
+    for (std::size_t i = 0; i < count; ++i) (void)back.arrived(kept[i]);
+    back.covered(x);
+  });
+}
+
+template Var<float> heads(Var<float>, Index);
+template Var<double> heads(Var<double>, Index);
+template void split(Tape<float>&, Var<float>, std::span<const Index>, std::span<Var<float>>);
+template void split(Tape<double>&, Var<double>, std::span<const Index>, std::span<Var<double>>);
+
+}  // namespace isomer
