@@ -1,0 +1,126 @@
+#pragma once
+// What presets are written with: every method adds a node to the graph and returns its value.
+//
+//   const auto [H, K, V] = m.head_sizes({.heads = 4, .key = m.width() / 8, .value = m.width() / 4});
+//   const Value q = m.heads(m.linear("q", m.x(), H * K), H);
+//   …
+//   m.output(m.linear("o", m.flat(m.channel_decay({.q = q, .k = k, .v = v, .log_decay = a})), m.width()));
+//
+// Reading an option also declares it: an option that no call has read is an error for the user, and `isomer show` lists the
+// others.
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isomer/mixers/graph.h"
+#include "isomer/mixers/preset.h"
+
+namespace isomer {
+
+/// A value of the mixer being built.
+struct Value {
+  int node = -1;
+  [[nodiscard]] bool present() const { return node >= 0; }
+};
+
+class Builder {
+ public:
+  Builder(std::string_view preset, const Place& place, const Settings& settings);
+
+  // Options.
+  [[nodiscard]] Index size(std::string_view name, Index fallback, std::string_view help, Index least = 1);
+  [[nodiscard]] double number(std::string_view name, double fallback, std::string_view help);
+  [[nodiscard]] bool flag(std::string_view name, bool fallback, std::string_view help);
+  /// One of `choices`, the first by default.
+  [[nodiscard]] std::string choice(std::string_view name, std::initializer_list<std::string_view> choices, std::string_view help);
+  /// Heads and the sizes of keys and values of one head, from the options heads, key and value.
+  struct HeadSizes {
+    Index heads = 4, key = 0, value = 0;  // 0: width / heads
+  };
+  [[nodiscard]] HeadSizes head_sizes(HeadSizes fallback);
+  /// Which positions the preset offers; the first is its default. Declares the option `position`, and those of each position.
+  void positions(std::initializer_list<std::string_view> choices);
+  [[nodiscard]] const Place& place() const { return place_; }
+  [[nodiscard]] Index width() const { return place_.width; }
+
+  // Values.
+  /// The layer's input, with learned positions added if those were chosen.
+  [[nodiscard]] Value x();
+  [[nodiscard]] Value linear(std::string_view name, Value in, Index size, graph::Linear options = {});
+  [[nodiscard]] Value head_linear(std::string_view name, Value in, Index size, graph::HeadLinear options = {});
+  /// in → rank → size: down projection, `between`, up projection.
+  [[nodiscard]] Value low_rank(std::string_view name, Value in, Index rank, Index size, graph::Linear up = {},
+                               Unary between = Unary::identity);
+  [[nodiscard]] Value parameter(std::string_view name, Index heads, Index size, graph::Init init,
+                                graph::Training training = graph::Training::trained);
+  [[nodiscard]] Value convolution(std::string_view name, Value in, graph::Convolution options);
+  [[nodiscard]] Value shift(Value in);
+  [[nodiscard]] Value map(Unary function, Value in, UnaryOptions options = {});
+  /// a · in + b.
+  [[nodiscard]] Value affine(Value in, double a, double b = 0);
+  [[nodiscard]] Value add(Value a, Value b);
+  [[nodiscard]] Value subtract(Value a, Value b);
+  [[nodiscard]] Value multiply(Value a, Value b);
+  [[nodiscard]] Value gate(Unary function, Value gate, Value in);
+  [[nodiscard]] Value heads(Value in, Index heads);
+  [[nodiscard]] Value flat(Value in) { return heads(in, 1); }
+  [[nodiscard]] Value normalise(std::string_view name, Value in, graph::Normalise options);
+  /// Applies the chosen position to a query or key [H, K]; call for both. `x` is what selective-rope reads.
+  [[nodiscard]] Value positioned(Value in);
+  [[nodiscard]] Value concat(std::vector<Value> parts);
+  [[nodiscard]] Value slice(Value in, Index begin, Index size);
+  /// Any other node.
+  [[nodiscard]] Value add_node(graph::Node node);
+  [[nodiscard]] const graph::Node& node(Value value) const { return graph_.nodes[std::size_t(value.node)]; }
+  /// Gives a value a name in equations.
+  Value named(std::string_view name, Value value);
+
+  // Laws. Absent values are left out.
+  struct Attention {
+    Value q, k, v, log_forget = {}, gate = {};
+  };
+  [[nodiscard]] Value attention(const Attention& in, const AttentionOptions& options = {});
+  struct ScalarDecay {
+    Value q, k, v, log_decay = {}, log_input = {};
+  };
+  [[nodiscard]] Value scalar_decay(const ScalarDecay& in, const ScalarDecayOptions& options = {});
+  struct ChannelDecay {
+    Value q, k, v, log_decay, bonus = {};
+  };
+  [[nodiscard]] Value channel_decay(const ChannelDecay& in, const ChannelDecayOptions& options = {});
+  struct Delta {
+    Value q, k, v, beta = {}, log_decay = {}, a = {}, b = {};
+  };
+  [[nodiscard]] Value delta(const Delta& in, const DeltaOptions& options = {});
+  struct Scan {
+    Value log_decay, x, angle = {}, x_imag = {};
+  };
+  /// h, or h and h_imag side by side.
+  [[nodiscard]] Value scan(const Scan& in);
+  struct S6 {
+    Value x, step, a, b, c, d = {};
+  };
+  [[nodiscard]] Value scan_s6(const S6& in);
+
+  /// Ends the mixer: the last value.
+  void output(Value value);
+  /// The finished graph; throws Error if an option was given that nobody read.
+  [[nodiscard]] graph::Graph finish();
+  [[nodiscard]] const std::vector<MixerOption>& options() const { return options_; }
+
+ private:
+  [[nodiscard]] const std::string* declare(std::string_view name, std::string fallback, std::string_view help);
+  [[nodiscard]] Value law(graph::Law law, std::initializer_list<std::pair<const char*, Value>> inputs, Index heads, Index size);
+  [[nodiscard]] Value angles();
+
+  Place place_;
+  Settings settings_;
+  std::vector<MixerOption> options_;
+  std::string position_ = "none";
+  Value input_ = {}, x_ = {}, angles_ = {};
+  graph::Graph graph_;
+};
+
+}  // namespace isomer

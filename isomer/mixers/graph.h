@@ -1,0 +1,170 @@
+#pragma once
+// A mixer as data: a small graph from the layer's input to its output. Presets build it (builder.h), nn runs it, and costs,
+// equations, state sizes and fingerprints are read off it. A node's value is [B, T, heads, size].
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "isomer/base/index.h"
+#include "isomer/kernels/elementwise/binary.h"
+#include "isomer/kernels/elementwise/unary.h"
+#include "isomer/kernels/norm/norm.h"
+#include "isomer/laws/attention/attention.h"
+#include "isomer/laws/channel_decay/channel_decay.h"
+#include "isomer/laws/delta/delta.h"
+#include "isomer/laws/scalar_decay/scalar_decay.h"
+#include "isomer/laws/scan/scan.h"
+
+namespace isomer::graph {
+
+/// How a parameter starts.
+struct Init {
+  enum class Kind : std::uint8_t {
+    constant,          // a
+    normal,            // mean a, deviation b
+    uniform,           // from a to b
+    log_uniform,       // the logarithm of a uniform number from a to b
+    softplus_inverse,  // softplus of it is log-uniform from a to b (steps of state-space models)
+    linspace,          // from a to b over the elements
+    log_range,         // log(1 … size) along the last axis (S4D-real)
+    ring,              // log(−log r), r uniform in area between the radii a and b (LRU)
+    gate_ring,         // x with exp(−softplus(x)) uniform in area between a and b (RG-LRU)
+    identity,          // a times the unit matrix, of each head
+    orthogonal,        // rows of random orthogonal blocks with the lengths of normal vectors (Performer)
+    list,              // `values`, one for each head or element
+  };
+  Kind kind = Kind::normal;
+  double a = 0, b = 0.02;
+  std::vector<double> values = {};
+};
+
+[[nodiscard]] inline Init constant(double value) { return {.kind = Init::Kind::constant, .a = value}; }
+[[nodiscard]] inline Init normal(double deviation) { return {.kind = Init::Kind::normal, .a = 0, .b = deviation}; }
+
+enum class Training : std::uint8_t { trained, fixed };
+
+// What a node does with its inputs. Sizes are the node's own.
+
+struct Input {};
+/// x · Wᵀ + b, over all heads: [1, K] → [1, N]. Those of one input become one product.
+struct Linear {
+  bool bias = false;
+  Init weight = {}, bias_init = constant(0);
+};
+/// Each head by itself, or one weight shared by all heads: [H, K] → [H, N].
+struct HeadLinear {
+  bool bias = false, shared = false;
+  Training training = Training::trained;
+  Init weight = {}, bias_init = constant(0);
+};
+/// [heads, size] numbers, the same for every token.
+struct Parameter {
+  Init init;
+  Training training = Training::trained;
+};
+/// Causal depthwise convolution; its state is the last width − 1 tokens.
+struct Convolution {
+  Index width = 4;
+  bool bias = false, silu = false;
+  Init weight = {.kind = Init::Kind::uniform, .a = -0.5, .b = 0.5};
+};
+/// The value of the token before; zero at the first.
+struct Shift {};
+struct Map {
+  Unary function;
+  UnaryOptions options = {};
+};
+/// Elementwise, with broadcasting of heads or size 1.
+struct Combine {
+  Binary function;
+};
+/// f(gate) · value.
+struct Gate {
+  Unary function = Unary::sigmoid;
+};
+/// The same numbers in `heads` heads.
+struct Heads {};
+/// Over the last axis.
+struct Normalise {
+  Norm kind = Norm::rms;
+  double eps = 1e-6;
+  bool weight = false, bias = false;
+};
+/// By position · base^(−2n/size).
+struct Rotary {
+  double base = 10000;
+};
+/// By the angles of the second input [heads or 1, size / 2].
+struct Rotate {};
+/// Running sum over tokens, in double; its state is the last sum.
+struct RunningSum {};
+/// Mean over tokens: of those so far (state: sum and count), or of all of them.
+struct Mean {
+  bool causal = true;
+};
+/// Along the last axis.
+struct Concat {};
+struct Slice {
+  Index begin = 0;
+};
+struct Softmax {};
+/// Σ x² over the last axis.
+struct SquareSum {};
+/// [1, x, x²/√2, x_i x_j] scaled so that two of them multiply to 1 + z + z²/2, z = q·k/√size.
+struct TaylorFeatures {};
+/// The number of the token, from 1.
+struct Position {};
+/// A learned vector for each of `length` positions.
+struct PositionTable {
+  Index length = 2048;
+};
+/// LUNA's ψ: each number becomes `outputs` numbers by a small learned network, followed by relu + floor if `positive`.
+struct Psi {
+  Index outputs = 4, hidden = 64;
+  bool shared = false, positive = true;
+};
+/// Σ_j r_j ∘ v_{t−j} over the last `width` tokens; the weights are the second input [heads, size · width].
+struct LocalSum {
+  Index width = 3;
+};
+/// The same over the 3 × 3 neighbourhood in an image of rows × columns tokens; the weights are those of its first token.
+struct LocalImageSum {
+  Index rows = 0, columns = 0;
+};
+/// No gradient goes back.
+struct Detach {};
+struct ScanS6Options {};
+/// A law on inputs named by their roles as in `isomer apply`. Complex scans give h and h_imag side by side.
+struct Law {
+  std::variant<AttentionOptions, ScalarDecayOptions, ChannelDecayOptions, DeltaOptions, ScanOptions, ScanS6Options> options;
+  std::vector<std::string> roles;  // one an input
+};
+
+using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Normalise, Rotary,
+                          Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures, Position, PositionTable,
+                          Psi, LocalSum, LocalImageSum, Detach, Law>;
+
+struct Node {
+  std::string name = {};  // of its parameters and in equations; empty: it is written inside the node that uses it
+  Work work;
+  std::vector<int> inputs = {};
+  Index heads = 1, size = 0;
+};
+
+/// Nodes in order of computation; the last is the output.
+struct Graph {
+  std::string preset;
+  std::string law;  // the main one, for tables
+  Index width = 0;
+  std::vector<std::pair<std::string, std::string>> options;  // as resolved, in the order they were read
+  std::vector<Node> nodes;
+};
+
+/// The law's name as in `isomer apply`.
+[[nodiscard]] std::string_view name_of(const Law& law);
+/// Does the mixer need the whole sequence at once (bidirectional, global, images)?
+[[nodiscard]] bool causal(const Graph& graph);
+
+}  // namespace isomer::graph

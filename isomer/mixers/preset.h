@@ -1,0 +1,46 @@
+#pragma once
+// A preset is a short named spec: one file in presets/ that defines one `const Preset`, named like the file. No list is kept by
+// hand: the build finds the files.
+//
+//   const graph::Graph gla = build_mixer("gla", {.width = 256}, {{"heads", "8"}});
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "isomer/laws/law.h"
+#include "isomer/mixers/graph.h"
+
+namespace isomer {
+
+class Builder;
+
+struct Preset {
+  std::string_view name;
+  std::string_view source;   // who, when, which equations
+  std::string_view summary;  // one line: what it is
+  void (*build)(Builder& m);
+};
+
+/// Where a layer stands: some presets start differently in each.
+struct Place {
+  Index width = 256;
+  Index layer = 0, layers = 1;
+};
+
+/// All presets, by name.
+[[nodiscard]] std::span<const Preset* const> presets();
+/// Throws Error naming the nearest preset when there is none of that name.
+[[nodiscard]] const Preset& find_preset(std::string_view name);
+
+/// Throws Error for an unknown option (naming the nearest), a value out of range, or a combination that makes no sense.
+[[nodiscard]] graph::Graph build_mixer(const Preset& preset, const Place& place, const Settings& settings = {});
+[[nodiscard]] graph::Graph build_mixer(std::string_view preset, const Place& place, const Settings& settings = {});
+
+/// The options that a preset understands at this place, with defaults and help.
+struct MixerOption {
+  std::string name, fallback, help;
+};
+[[nodiscard]] std::vector<MixerOption> options_of(const Preset& preset, const Place& place);
+
+}  // namespace isomer
