@@ -1,0 +1,61 @@
+#include "isomer/nn/schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+
+namespace isomer {
+
+namespace {
+using Kind = Schedule::Kind;
+
+// In the order of Kind.
+constexpr std::array<std::string_view, 4> kNames{"constant", "cosine", "linear", "warmup-stable-decay"};
+
+/// How far `step` is on the way from `begin` to `end`, in [0, 1].
+double progress(Index step, double begin, double end) {
+  if (double(step) >= end) return 1;
+  return std::max(0.0, (double(step) - begin) / (end - begin));
+}
+}  // namespace
+
+std::string_view name_of(Kind kind) { return kNames[std::size_t(kind)]; }
+
+Kind schedule_named(std::string_view name) {
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found != kNames.end()) return Kind(found - kNames.begin());
+  const std::array<std::string, 4> names{std::string(kNames[0]), std::string(kNames[1]), std::string(kNames[2]),
+                                         std::string(kNames[3])};
+  fail("schedule", "expected constant, cosine, linear or warmup-stable-decay, got ", name, did_you_mean(name, names));
+}
+
+void check(const Schedule& schedule) {
+  require(schedule.steps >= 0, "schedule", "expected steps >= 0, got ", schedule.steps);
+  require(schedule.warmup >= 0 && schedule.warmup <= schedule.steps, "schedule",
+          "expected warmup from 0 to steps = ", schedule.steps, ", got ", schedule.warmup);
+  require(schedule.final_fraction >= 0 && schedule.final_fraction <= 1, "schedule", "expected final_fraction in [0, 1], got ",
+          schedule.final_fraction);
+  require(schedule.decay >= 0 && schedule.decay <= 1, "schedule", "expected decay in [0, 1], got ", schedule.decay);
+}
+
+double factor(const Schedule& schedule, Index step) {
+  if (step < schedule.warmup) return double(step + 1) / double(schedule.warmup);
+  const double steps = double(schedule.steps), warmup = double(schedule.warmup);
+  const auto fallen = [&](double share) { return 1 - (1 - schedule.final_fraction) * share; };
+  switch (schedule.kind) {
+    case Kind::constant: return 1;
+    case Kind::cosine: return fallen((1 - std::cos(std::numbers::pi * progress(step, warmup, steps))) / 2);
+    case Kind::linear: return fallen(progress(step, warmup, steps));
+    case Kind::warmup_stable_decay:
+      // A decay longer than what the warm-up leaves begins behind it.
+      return fallen(progress(step, std::max(warmup, steps * (1 - schedule.decay)), steps));
+  }
+  return 1;
+}
+
+}  // namespace isomer
