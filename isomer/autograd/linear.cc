@@ -66,22 +66,26 @@ template <class T>
 Var<T> linear_heads(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
   const Index H = x.dim(2), N = weight.dim(2);
   const Var<T> y = tape.make({x.dim(0), x.dim(1), H, N}, {x, weight, bias});
-  for (Index h = 0; h < H; ++h)
-    matmul(View<const T, 2>(rows_of_head(x.value, h)), transposed(View<const T, 2>(matrix_of(weight.value, h))),
-           rows_of_head(y.value, h), tape.context());
+  tape.timed(Profile::Kind::product, [&] {
+    for (Index h = 0; h < H; ++h)
+      matmul(View<const T, 2>(rows_of_head(x.value, h)), transposed(View<const T, 2>(matrix_of(weight.value, h))),
+             rows_of_head(y.value, h), tape.context());
+  });
   if (bias.present()) add_bias<T>(y.value, bias.value, tape.context());
   tape.record({y}, [x, weight, bias, y](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);
     const auto dx = back.target(x), dw = back.target(weight);
-    for (Index h = 0; h < y.dim(2); ++h) {
-      const View<const T, 2> up = rows_of_head(dy, h);
-      if (dx.present())
-        matmul(up, View<const T, 2>(matrix_of(weight.value, h)), rows_of_head(dx.view, h), back.context(),
-               {.beta = beta_of<T>(dx.mode)});
-      if (dw.present())
-        matmul(transposed(up), View<const T, 2>(rows_of_head(x.value, h)), matrix_of(dw.view, h), back.context(),
-               {.beta = beta_of<T>(dw.mode)});
-    }
+    back.timed(Profile::Kind::product, [&] {
+      for (Index h = 0; h < y.dim(2); ++h) {
+        const View<const T, 2> up = rows_of_head(dy, h);
+        if (dx.present())
+          matmul(up, View<const T, 2>(matrix_of(weight.value, h)), rows_of_head(dx.view, h), back.context(),
+                 {.beta = beta_of<T>(dx.mode)});
+        if (dw.present())
+          matmul(transposed(up), View<const T, 2>(rows_of_head(x.value, h)), matrix_of(dw.view, h), back.context(),
+                 {.beta = beta_of<T>(dw.mode)});
+      }
+    });
     bias_vjp<T>(dy, back.target(bias), back.context());
   });
   return y;

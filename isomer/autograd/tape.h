@@ -9,7 +9,6 @@
 // Values are [B, T, H, D] (a matrix: [1, 1, rows, columns]) with any strides; views of one value share its memory and gradient.
 // Memory of values, closures and gradients belongs to the tape and lives until clear(). A tape serves one thread; ops run on its
 // Context. Tape(context, Record::no) only computes: for evaluation and streaming.
-#include <array>
 #include <deque>
 #include <initializer_list>
 #include <new>
@@ -18,54 +17,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "isomer/autograd/profile.h"
+#include "isomer/autograd/var.h"
 #include "isomer/base/context.h"
-#include "isomer/base/view.h"
-#include "isomer/kernels/accumulate.h"
 #include "isomer/laws/attention/attention.h"
 #include "isomer/laws/tape.h"
 
 namespace isomer {
-
-using Shape4 = std::array<Index, 4>;
-
-namespace internal {
-/// The memory that a value and its views share, and that of its gradient.
-template <class T>
-struct Slot {
-  T* base = nullptr;        // of the value
-  T* grad = nullptr;        // null until something is written to it
-  Index size = 0;           // elements from base on
-  Slot* whole = nullptr;    // a piece of split(): where its memory belongs
-  bool wanted = false;      // does a gradient go on from here?
-  bool written = false;     // has a gradient arrived?
-  bool persistent = false;  // of a parameter: its memory is not the tape's
-};
-/// y += x.
-template <class T>
-void add_to(View<const T, 4> x, View<T, 4> y, Context& context);
-}  // namespace internal
-
-/// A value on the tape, or a parameter. Copying copies the handle.
-template <class T>
-struct Var {
-  View<T, 4> value;
-  internal::Slot<T>* slot = nullptr;
-
-  [[nodiscard]] bool present() const { return value.present(); }
-  [[nodiscard]] const Shape4& shape() const { return value.shape; }
-  [[nodiscard]] Index dim(int axis) const { return value.shape[std::size_t(axis)]; }
-  /// Is a gradient to be computed for it?
-  [[nodiscard]] bool wanted() const { return slot != nullptr && slot->wanted; }
-};
-
-/// Where an op's gradient goes: set what is there, or add to it. Absent when nobody wants it.
-template <class T>
-struct GradientTarget {
-  View<T, 4> view = {};
-  Accumulate mode = Accumulate::set;
-
-  [[nodiscard]] bool present() const { return view.present(); }
-};
 
 /// What a law leaves for its backward pass.
 template <class T>
@@ -83,6 +41,14 @@ class Tape {
 
   [[nodiscard]] Context& context() { return context_; }
   [[nodiscard]] bool recording() const { return record_ == Record::yes; }
+  /// Sums the seconds of kernels from now on; null stops it. The profile stays the caller's.
+  void profile(Profile* profile) { profile_ = profile; }
+  /// Runs f, whose seconds count as `kind` if there is a profile.
+  template <class F>
+  void timed(Profile::Kind kind, F f) {
+    if (profile_ == nullptr) return f();
+    profile_->time(kind, f);
+  }
 
   // For ops, forward.
 
@@ -164,6 +130,7 @@ class Tape {
 
   Context& context_;
   Record record_;
+  Profile* profile_ = nullptr;
   Workspace memory_;
   std::optional<Workspace::Scope> scope_;
   std::vector<Closure> closures_;

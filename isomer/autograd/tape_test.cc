@@ -59,6 +59,29 @@ TEST(Tape, KeepsNoMemoryOfAStepForTheNext) {
   }
 }
 
+TEST(Tape, SumsTheSecondsOfItsKernelsWhenAsked) {
+  Context context(1);
+  Tape<float> tape(context);
+  std::vector<float> x(64 * 64, 1.0f);
+  Profile profile;
+  const auto forward = [&] {
+    return linear(tape, tape.input(contiguous(x.data(), {1, 64, 1, 64})), tape.input(contiguous(x.data(), {1, 1, 64, 64}), true));
+  };
+  (void)forward();
+  EXPECT_EQ(profile.total(), 0.0);
+  tape.profile(&profile);
+  const Var<float> y = forward();
+  const double ahead = profile.seconds(Profile::Kind::product);
+  EXPECT_GT(ahead, 0.0);
+  tape.backward(y);
+  EXPECT_GT(profile.seconds(Profile::Kind::product), ahead);
+  EXPECT_EQ(profile.seconds(Profile::Kind::law), 0.0);
+  profile.clear();
+  tape.profile(nullptr);
+  (void)forward();
+  EXPECT_EQ(profile.total(), 0.0);
+}
+
 TEST(Tape, WithoutRecordingComputesOnly) {
   Context context(1);
   Tape<float> tape(context, Record::no);

@@ -1,0 +1,32 @@
+#pragma once
+// Where the time of a tape's ops goes. What is neither a product nor a law is the rest of the time that the caller measures.
+//
+//   Profile profile;
+//   tape.profile(&profile);
+//   …                                              // forward, backward
+//   1 - profile.total() / seconds                  // the share of everything else
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace isomer {
+
+class Profile {
+ public:
+  enum class Kind : std::uint8_t { product, law };
+
+  template <class F>
+  void time(Kind kind, F f) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    seconds_[std::size_t(kind)] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  [[nodiscard]] double seconds(Kind kind) const { return seconds_[std::size_t(kind)]; }
+  [[nodiscard]] double total() const { return seconds_[0] + seconds_[1]; }
+  void clear() { seconds_ = {}; }
+
+ private:
+  std::array<double, 2> seconds_{};
+};
+
+}  // namespace isomer
