@@ -1,7 +1,6 @@
 #pragma once
 // A mixer as data: a small graph from the layer's input to its output. Presets build it (builder.h), nn runs it, and costs,
 // equations, state sizes and fingerprints are read off it. A node's value is [B, T, heads, size].
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,34 +15,9 @@
 #include "isomer/laws/delta/delta.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/laws/scan/scan.h"
+#include "isomer/mixers/parameter_init.h"
 
 namespace isomer::graph {
-
-/// How a parameter starts.
-struct Init {
-  enum class Kind : std::uint8_t {
-    constant,          // a
-    normal,            // mean a, deviation b
-    uniform,           // from a to b
-    log_uniform,       // the logarithm of a uniform number from a to b
-    softplus_inverse,  // softplus of it is log-uniform from a to b (steps of state-space models)
-    linspace,          // from a to b over the elements
-    log_range,         // log(1 … size) along the last axis (S4D-real)
-    ring,              // log(−log r), r uniform in area between the radii a and b (LRU)
-    gate_ring,         // x with exp(−softplus(x)) uniform in area between a and b (RG-LRU)
-    identity,          // a times the unit matrix, of each head
-    orthogonal,        // rows of random orthogonal blocks with the lengths of normal vectors (Performer)
-    list,              // `values`, one for each head or element
-  };
-  Kind kind = Kind::normal;
-  double a = 0, b = 0.02;
-  std::vector<double> values = {};
-};
-
-[[nodiscard]] inline Init constant(double value) { return {.kind = Init::Kind::constant, .a = value}; }
-[[nodiscard]] inline Init normal(double deviation) { return {.kind = Init::Kind::normal, .a = 0, .b = deviation}; }
-
-enum class Training : std::uint8_t { trained, fixed };
 
 // What a node does with its inputs. Sizes are the node's own.
 

@@ -1,0 +1,34 @@
+#pragma once
+// How the parameters of mixers and other modules start, as data; nn/init.h draws the numbers.
+#include <cstdint>
+#include <vector>
+
+namespace isomer::graph {
+
+/// How a parameter starts.
+struct Init {
+  enum class Kind : std::uint8_t {
+    constant,          // a
+    normal,            // mean a, deviation b
+    uniform,           // from a to b
+    log_uniform,       // the logarithm of a uniform number from a to b
+    softplus_inverse,  // softplus of it is log-uniform from a to b (steps of state-space models)
+    linspace,          // from a to b over the elements
+    log_range,         // log(1 … size) along the last axis (S4D-real)
+    ring,              // log(−log r), r uniform in area between the radii a and b (LRU)
+    gate_ring,         // x with exp(−softplus(x)) uniform in area between a and b (RG-LRU)
+    identity,          // a times the unit matrix, of each head
+    orthogonal,        // rows of random orthogonal blocks with the lengths of normal vectors (Performer)
+    list,              // `values`, one for each head or element
+  };
+  Kind kind = Kind::normal;
+  double a = 0, b = 0.02;
+  std::vector<double> values = {};
+};
+
+[[nodiscard]] inline Init constant(double value) { return {.kind = Init::Kind::constant, .a = value}; }
+[[nodiscard]] inline Init normal(double deviation) { return {.kind = Init::Kind::normal, .a = 0, .b = deviation}; }
+
+enum class Training : std::uint8_t { trained, fixed };
+
+}  // namespace isomer::graph
