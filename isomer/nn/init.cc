@@ -1,0 +1,119 @@
+#include "isomer/nn/init.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+
+namespace {
+using Kind = graph::Init::Kind;
+
+/// 64 bits of a name (FNV-1a).
+std::uint64_t hash(std::string_view name) {
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (const char c : name) h = (h ^ std::uint8_t(c)) * 0x100000001b3;
+  return h;
+}
+
+double uniform(const graph::Init& init, Rng& rng) { return init.a + (init.b - init.a) * rng.uniform(); }
+
+/// A radius such that points are uniform in the ring between a and b.
+double radius(const graph::Init& init, Rng& rng) {
+  return std::sqrt(init.a * init.a + (init.b * init.b - init.a * init.a) * rng.uniform());
+}
+
+/// A number that depends on nothing but chance.
+double number(const graph::Init& init, Rng& rng) {
+  switch (init.kind) {
+    case Kind::normal: return init.a + init.b * rng.normal();
+    case Kind::uniform: return uniform(init, rng);
+    case Kind::log_uniform: return std::log(uniform(init, rng));
+    case Kind::softplus_inverse: {
+      const double y = init.a * std::pow(init.b / init.a, rng.uniform());
+      return y + std::log(-std::expm1(-y));
+    }
+    case Kind::ring: return std::log(-std::log(radius(init, rng)));
+    case Kind::gate_ring: {
+      const double r = radius(init, rng);
+      return std::log((1 - r) / r);
+    }
+    default: return init.a;
+  }
+}
+
+/// Rows of K numbers: K at a time stand upright on each other, and have the lengths of normal vectors.
+void orthogonal(std::span<double> rows, Index K, Rng& rng) {
+  const auto dot = [K](const double* a, const double* b) {
+    double sum = 0;
+    for (Index i = 0; i < K; ++i) sum += a[i] * b[i];
+    return sum;
+  };
+  const Index N = Index(rows.size()) / K;
+  for (Index n = 0; n < N; ++n) {
+    double* row = rows.data() + n * K;
+    for (Index i = 0; i < K; ++i) row[i] = rng.normal();
+    // Twice, since the first time leaves the rounding of nearly parallel rows.
+    for (int pass = 0; pass < 2; ++pass)
+      for (Index m = n - n % K; m < n; ++m) {
+        const double* other = rows.data() + m * K;
+        const double share = dot(row, other);
+        for (Index i = 0; i < K; ++i) row[i] -= share * other[i];
+      }
+    const double length = std::sqrt(dot(row, row));
+    for (Index i = 0; i < K; ++i) row[i] /= length;
+  }
+  for (Index n = 0; n < N; ++n) {
+    double square = 0;
+    for (Index i = 0; i < K; ++i) {
+      const double x = rng.normal();
+      square += x * x;
+    }
+    for (Index i = 0; i < K; ++i) rows[std::size_t(n * K + i)] *= std::sqrt(square);
+  }
+}
+
+void listed(const graph::Init& init, std::span<const Index> shape, std::span<double> into) {
+  const Index given = Index(init.values.size()), heads = shape.empty() ? 1 : shape[0];
+  require(given == Index(into.size()) || given == heads, "init", "expected a list of ", into.size(), " numbers, or of ", heads,
+          ", got ", given);
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = init.values[i / (into.size() / init.values.size())];
+}
+}  // namespace
+
+std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, Rng rng) {
+  Index size = 1;
+  for (const Index n : shape) size *= n;
+  std::vector<double> x(std::size_t(size), 0.0);
+  const Index columns = shape.empty() ? 1 : shape.back(), rows = shape.size() < 2 ? 1 : shape[shape.size() - 2];
+  const auto at = [&](Index i) -> double& { return x[std::size_t(i)]; };
+  switch (init.kind) {
+    case Kind::linspace:
+      for (Index i = 0; i < size; ++i) at(i) = size == 1 ? init.a : init.a + (init.b - init.a) * double(i) / double(size - 1);
+      break;
+    case Kind::log_range:
+      for (Index i = 0; i < size; ++i) at(i) = std::log(double(1 + i % columns));
+      break;
+    case Kind::identity:
+      for (Index i = 0; i < size; ++i) at(i) = i % columns == i / columns % rows ? init.a : 0.0;
+      break;
+    case Kind::orthogonal: orthogonal(x, columns, rng); break;
+    case Kind::list: listed(init, shape, x); break;
+    default: std::ranges::generate(x, [&] { return number(init, rng); });
+  }
+  return x;
+}
+
+template <class T>
+void initialise(Parameters<T>& parameters, std::uint64_t seed) {
+  for (const Parameter<T>& p : parameters.all()) {
+    const std::vector<double> numbers = draw(p.spec.init, p.spec.shape, Rng(seed, hash(p.name())));
+    std::ranges::transform(numbers, p.values().begin(), [](double x) { return T(x); });
+  }
+}
+
+template void initialise(Parameters<float>&, std::uint64_t);
+template void initialise(Parameters<double>&, std::uint64_t);
+
+}  // namespace isomer

@@ -1,0 +1,151 @@
+#include "isomer/nn/parameters.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+#include "isomer/io/safetensors.h"
+
+namespace isomer {
+
+namespace {
+Index size_of(const std::vector<Index>& shape) {
+  Index size = 1;
+  for (const Index n : shape) size *= n;
+  return size;
+}
+
+std::string text(const std::vector<Index>& shape) {
+  std::ostringstream out;
+  out << '[';
+  for (std::size_t i = 0; i < shape.size(); ++i) out << (i > 0 ? ", " : "") << shape[i];
+  out << ']';
+  return out.str();
+}
+
+/// A dense array with leading axes of 1.
+template <class T>
+View<T, 4> with_four_axes(T* data, const std::vector<Index>& shape) {
+  View<T, 4> view{data, {1, 1, 1, 1}, {}};
+  std::copy(shape.begin(), shape.end(), view.shape.end() - Index(shape.size()));
+  Index stride = 1;
+  for (std::size_t axis = 4; axis-- > 0; stride *= view.shape[axis]) view.stride[axis] = stride;
+  return view;
+}
+}  // namespace
+
+template <class T>
+auto Parameters<T>::allocate(Index size, graph::Training training) -> Memory& {
+  // Gradients of a model that is only run are never touched, and so cost no memory but addresses.
+  Memory& memory = memory_.emplace_back(Memory{Buffer<T>(size), Buffer<T>(size), {}});
+  memory.slot = {.base = memory.values.data(),
+                 .grad = memory.gradients.data(),
+                 .size = size,
+                 .wanted = training == graph::Training::trained,
+                 .persistent = true};
+  return memory;
+}
+
+template <class T>
+const Parameter<T>& Parameters<T>::list(ParameterSpec spec, T* data, Memory& memory) {
+  require(by_name_.emplace(spec.name, all_.size()).second, "parameters", "expected a new name, got ", spec.name, " again");
+  const View<T, 4> view = with_four_axes(data, spec.shape);
+  return all_.emplace_back(Parameter<T>{std::move(spec), {view, &memory.slot}});
+}
+
+template <class T>
+const Parameter<T>& Parameters<T>::add(ParameterSpec spec) {
+  ISOMER_ASSERT(spec.shape.size() <= 4, "a parameter has at most four axes");
+  Memory& memory = allocate(size_of(spec.shape), spec.training);
+  return list(std::move(spec), memory.values.data(), memory);
+}
+
+template <class T>
+Var<T> Parameters<T>::add_block(std::vector<ParameterSpec> parts) {
+  ISOMER_ASSERT(!parts.empty(), "a block has parts");
+  Index rows = 0, size = 0;
+  for (const ParameterSpec& part : parts) {
+    ISOMER_ASSERT(part.shape.size() == 1 || (part.shape.size() == 2 && part.shape[1] == parts[0].shape[1]),
+                  "parts of a block have equally long rows");
+    rows += part.shape[0];
+    size += size_of(part.shape);
+  }
+  std::vector<Index> shape = parts[0].shape;
+  shape[0] = rows;
+  Memory& memory = allocate(size, graph::Training::trained);
+  T* data = memory.values.data();
+  for (ParameterSpec& part : parts) {
+    const Index own = size_of(part.shape);
+    if (part.name.empty())
+      std::fill_n(data, own, T(0));
+    else
+      list(std::move(part), data, memory);
+    data += own;
+  }
+  return {with_four_axes(memory.values.data(), shape), &memory.slot};
+}
+
+template <class T>
+const Parameter<T>& Parameters<T>::find(std::string_view name) const {
+  const auto found = by_name_.find(std::string(name));
+  if (found != by_name_.end()) return all_[found->second];
+  std::vector<std::string> names;
+  for (const Parameter<T>& p : all_) names.push_back(p.name());
+  fail("parameters", "there is no ", name, did_you_mean(name, names));
+}
+
+template <class T>
+Index Parameters<T>::trained_size() const {
+  Index size = 0;
+  for (const Parameter<T>& p : all_)
+    if (p.trained()) size += p.var.value.size();
+  return size;
+}
+
+template <class T>
+void Parameters<T>::zero_gradients() {
+  for (Memory& memory : memory_) memory.slot.written = false;
+}
+
+template <class T>
+Tensors Parameters<T>::tensors() const {
+  Tensors all;
+  for (const Parameter<T>& p : all_) {
+    Tensor tensor(type_of<T>, p.spec.shape);
+    std::ranges::copy(p.values(), tensor.data<T>());
+    all.emplace(p.name(), std::move(tensor));
+  }
+  return all;
+}
+
+template <class T>
+void Parameters<T>::assign(const Tensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    const Parameter<T>& p = find(name);
+    require(floating(tensor.type()), "parameters", "expected ", name, " as F32 or F64, got ", name_of(tensor.type()));
+    require(tensor.shape() == p.spec.shape, "parameters", "expected ", name, " ", text(p.spec.shape), ", got ",
+            text(tensor.shape()));
+  }
+  for (const Parameter<T>& p : all_)
+    require(tensors.contains(p.name()), "parameters", "expected ", p.name(), " ", text(p.spec.shape), ", found none");
+  for (const Parameter<T>& p : all_) {
+    const Tensor numbers = tensors.find(p.name())->second.cast(type_of<T>);
+    std::copy_n(numbers.data<T>(), numbers.size(), p.values().data());
+  }
+}
+
+template <class T>
+void Parameters<T>::save(const std::string& path) const {
+  write_safetensors(path, tensors());
+}
+
+template <class T>
+void Parameters<T>::load(const std::string& path) {
+  assign(read_safetensors(path));
+}
+
+template class Parameters<float>;
+template class Parameters<double>;
+
+}  // namespace isomer

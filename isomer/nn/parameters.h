@@ -1,0 +1,104 @@
+#pragma once
+// The named parameters of a model: values, gradients, and what optimisers and files need to know of them.
+//
+//   Parameters<float> parameters;
+//   const Var<float> w = parameters.add({.name = "head.weight", .shape = {1000, 256}}).var;
+//   initialise(parameters, seed);                                      // init.h
+//   … forward, tape.backward(loss) …
+//   for (const Parameter<float>& p : parameters.all()) update(p.values(), p.gradient());
+//   parameters.zero_gradients();
+//
+// Numbers live in buffers of the store until it is gone; Vars may be kept by modules. Gradients are written by tapes: the first
+// of a step sets, the others add, so that nothing is cleared. A parameter is dense; its Var has leading axes of 1.
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "isomer/autograd/tape.h"
+#include "isomer/base/buffer.h"
+#include "isomer/base/tensor.h"
+#include "isomer/mixers/parameter_init.h"
+
+namespace isomer {
+
+/// Does weight decay apply? To matrices; not to biases, gains and the like.
+enum class Decay : std::uint8_t { yes, no };
+
+struct ParameterSpec {
+  std::string name;
+  std::vector<Index> shape = {};  // up to 4 axes, as in files
+  graph::Init init = {};
+  Decay decay = Decay::yes;
+  graph::Training training = graph::Training::trained;
+};
+
+template <class T>
+struct Parameter {
+  ParameterSpec spec;
+  Var<T> var;  // [1, …, shape]
+
+  [[nodiscard]] const std::string& name() const { return spec.name; }
+  [[nodiscard]] bool trained() const { return spec.training == graph::Training::trained; }
+  [[nodiscard]] std::span<T> values() const { return {var.value.data, std::size_t(var.value.size())}; }
+  /// Empty when none has arrived since zero_gradients(): it counts as zero.
+  [[nodiscard]] std::span<T> gradient() const {
+    if (!var.slot->written) return {};
+    return {var.slot->grad + (var.value.data - var.slot->base), std::size_t(var.value.size())};
+  }
+};
+
+template <class T>
+class Parameters {
+ public:
+  Parameters() = default;
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+
+  /// Throws Error when the name is taken. Values are uninitialised.
+  const Parameter<T>& add(ParameterSpec spec);
+
+  /// Matrices [N_i, K] (or vectors [N_i]) below each other in one buffer, so that the projections of one input are one product;
+  /// returns the whole [1, 1, ΣN_i, K] (or [1, 1, 1, ΣN_i]). A part without a name is not listed: it is zero and stays so. The
+  /// parts are used through the whole only: their gradients arrive together.
+  Var<T> add_block(std::vector<ParameterSpec> parts);
+
+  /// In the order they were added.
+  [[nodiscard]] const std::deque<Parameter<T>>& all() const { return all_; }
+  /// Throws Error naming the nearest when there is none.
+  [[nodiscard]] const Parameter<T>& find(std::string_view name) const;
+  /// How many numbers are trained.
+  [[nodiscard]] Index trained_size() const;
+
+  /// All gradients count as zero until new ones arrive; nothing is written.
+  void zero_gradients();
+
+  /// Copies by name, as in files.
+  [[nodiscard]] Tensors tensors() const;
+  /// Takes the numbers, of either floating type. Throws Error for a missing, an unknown or a misshaped name, and then nothing has
+  /// changed.
+  void assign(const Tensors& tensors);
+  /// Throws Error as safetensors.h and assign() do.
+  void save(const std::string& path) const;
+  void load(const std::string& path);
+
+ private:
+  struct Memory {
+    Buffer<T> values, gradients;
+    internal::Slot<T> slot;
+  };
+  [[nodiscard]] Memory& allocate(Index size, graph::Training training);
+  const Parameter<T>& list(ParameterSpec spec, T* data, Memory& memory);
+
+  std::deque<Memory> memory_;  // slots stay where they are
+  std::deque<Parameter<T>> all_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+};
+
+extern template class Parameters<float>;
+extern template class Parameters<double>;
+
+}  // namespace isomer

@@ -1,0 +1,184 @@
+#include "isomer/nn/parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+
+#include "isomer/autograd/linear.h"
+#include "isomer/autograd/views.h"
+#include "isomer/base/error.h"
+#include "isomer/nn/init.h"
+
+namespace isomer {
+namespace {
+using Kind = graph::Init::Kind;
+
+std::string error_of(const auto& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// q and k below each other, a bias for k alone.
+struct Projections {
+  Parameters<double> store;
+  Var<double> weight, bias;
+
+  Projections() {
+    weight = store.add_block({{.name = "q.weight", .shape = {2, 3}}, {.name = "k.weight", .shape = {4, 3}}});
+    bias = store.add_block({{.name = "", .shape = {2}}, {.name = "k.bias", .shape = {4}, .decay = Decay::no}});
+    initialise(store, 1);
+  }
+};
+
+TEST(Parameters, OfABlockKeepTheirNames) {
+  const Projections p;
+  ASSERT_EQ(p.store.all().size(), 3U);
+  EXPECT_EQ(p.store.trained_size(), 6 + 12 + 4);
+  EXPECT_EQ(p.weight.shape(), (Shape4{1, 1, 6, 3}));
+  EXPECT_EQ(p.bias.shape(), (Shape4{1, 1, 1, 6}));
+  EXPECT_EQ(p.store.find("k.weight").values().data(), p.weight.value.at(0, 0, 2));
+  EXPECT_EQ(p.bias.value(0, 0, 0, 1), 0.0) << "a part without a name is zero";
+  EXPECT_EQ(error_of([&] { (void)p.store.find("q.weigth"); }), "parameters: there is no q.weigth, did you mean q.weight?");
+}
+
+TEST(Parameters, GetTheirGradientsFromTheTape) {
+  Projections p;
+  Context context(1);
+  Tape<double> tape(context);
+  std::vector<double> x{1, 2, 3};
+  EXPECT_TRUE(p.store.find("q.weight").gradient().empty());
+  for (int step = 0; step < 2; ++step) {
+    p.store.zero_gradients();
+    // Two uses add up; the second step starts anew.
+    for (int use = 0; use < 2; ++use) {
+      tape.backward(linear(tape, tape.input(contiguous(x.data(), {1, 1, 1, 3})), p.weight, p.bias));
+      tape.clear();
+    }
+    EXPECT_EQ(p.store.find("k.weight").gradient()[4], 4.0);
+    EXPECT_EQ(p.store.find("k.bias").gradient()[0], 2.0);
+  }
+}
+
+TEST(Parameters, ThatAreFixedGetNone) {
+  Parameters<float> store;
+  const Var<float> w =
+      store.add({.name = "w", .shape = {2, 2}, .init = graph::constant(1), .training = graph::Training::fixed}).var;
+  initialise(store, 0);
+  EXPECT_FALSE(w.wanted());
+  EXPECT_EQ(store.trained_size(), 0);
+}
+
+TEST(Parameters, AreSavedAndLoadedByName) {
+  const std::string path = ::testing::TempDir() + "isomer_parameters_test.safetensors";
+  Projections p;
+  p.store.save(path);
+  Parameters<float> other;
+  other.add({.name = "k.weight", .shape = {4, 3}});
+  other.add({.name = "k.bias", .shape = {4}});
+  EXPECT_EQ(error_of([&] { other.load(path); }), "parameters: there is no q.weight, did you mean k.weight?");
+  other.add({.name = "q.weight", .shape = {3, 2}});
+  EXPECT_EQ(error_of([&] { other.load(path); }), "parameters: expected q.weight [3, 2], got [2, 3]");
+  Parameters<float> more;
+  for (const auto& parameter : p.store.all()) more.add(parameter.spec);
+  more.load(path);
+  EXPECT_EQ(more.find("k.weight").values()[5], float(p.store.find("k.weight").values()[5]));
+  more.add({.name = "v.weight", .shape = {1, 3}});
+  EXPECT_EQ(error_of([&] { more.load(path); }), "parameters: expected v.weight [1, 3], found none");
+  EXPECT_EQ(error_of([&] { more.add({.name = "v.weight", .shape = {1}}); }),
+            "parameters: expected a new name, got v.weight again");
+  std::remove(path.c_str());
+}
+
+TEST(Init, DependsOnTheNameAlone) {
+  Parameters<double> small, large;
+  small.add({.name = "b", .shape = {5}});
+  large.add({.name = "a", .shape = {7}});
+  large.add({.name = "b", .shape = {5}});
+  initialise(small, 3);
+  initialise(large, 3);
+  EXPECT_TRUE(std::ranges::equal(small.find("b").values(), large.find("b").values()));
+  EXPECT_NE(large.find("a").values()[0], large.find("b").values()[0]);
+  initialise(large, 4);
+  EXPECT_FALSE(std::ranges::equal(small.find("b").values(), large.find("b").values()));
+}
+
+std::vector<double> sample(Kind kind, double a, double b, std::vector<Index> shape = {200, 100}) {
+  return draw({.kind = kind, .a = a, .b = b}, shape, Rng(5));
+}
+double mean(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / double(x.size()); }
+std::vector<double> mapped(std::vector<double> x, const auto& f) {
+  std::ranges::transform(x, x.begin(), f);
+  return x;
+}
+void expect_range(const std::vector<double>& x, double low, double high) {
+  const auto [least, most] = std::ranges::minmax(x);
+  const double slack = 1e-3 * (high - low);
+  EXPECT_NEAR(least, low, slack);
+  EXPECT_NEAR(most, high, slack);
+}
+
+TEST(Init, HasTheStatisticsOfItsKind) {
+  // 20000 numbers: a mean is off by at most 4/√20000 deviations.
+  const double off = 4 / std::sqrt(20000.0);
+  const auto normal = sample(Kind::normal, 1, 0.5);
+  EXPECT_NEAR(mean(normal), 1, off * 0.5);
+  EXPECT_NEAR(mean(mapped(normal, [](double x) { return (x - 1) * (x - 1); })), 0.25, off * 0.25 * std::sqrt(2.0));
+  const auto uniform = sample(Kind::uniform, -1, 3);
+  EXPECT_NEAR(mean(uniform), 1, off * 4 / std::sqrt(12.0));
+  expect_range(uniform, -1, 3);
+  const auto exponential = mapped(sample(Kind::log_uniform, 1, 16), [](double x) { return std::exp(x); });
+  EXPECT_NEAR(mean(exponential), 8.5, off * 15 / std::sqrt(12.0));
+  expect_range(exponential, 1, 16);
+  const auto steps =
+      mapped(sample(Kind::softplus_inverse, 1e-3, 0.1), [](double x) { return std::log(std::log1p(std::exp(x))); });
+  EXPECT_NEAR(mean(steps), std::log(1e-2), off * std::log(100.0) / std::sqrt(12.0));
+  expect_range(steps, std::log(1e-3), std::log(0.1));
+  // The area of a ring grows with the squared radius.
+  const auto squares = mapped(sample(Kind::ring, 0.4, 0.8), [](double x) { return std::exp(-2 * std::exp(x)); });
+  EXPECT_NEAR(mean(squares), 0.4, off * 0.48 / std::sqrt(12.0));
+  expect_range(squares, 0.16, 0.64);
+  const auto gates = mapped(sample(Kind::gate_ring, 0.4, 0.8), [](double x) { return std::pow(1 + std::exp(x), -2.0); });
+  EXPECT_NEAR(mean(gates), 0.4, off * 0.48 / std::sqrt(12.0));
+  expect_range(gates, 0.16, 0.64);
+}
+
+TEST(Init, OfFixedKindsIsWhatItSays) {
+  EXPECT_EQ(sample(Kind::constant, 3, 0, {2}), (std::vector<double>{3, 3}));
+  EXPECT_EQ(sample(Kind::linspace, 1, 2, {5}), (std::vector<double>{1, 1.25, 1.5, 1.75, 2}));
+  EXPECT_EQ(sample(Kind::linspace, 1, 2, {1}), (std::vector<double>{1}));
+  EXPECT_EQ(sample(Kind::log_range, 0, 0, {2, 2}), (std::vector<double>{0, std::log(2.0), 0, std::log(2.0)}));
+  EXPECT_EQ(sample(Kind::identity, 2, 0, {2, 2, 3}), (std::vector<double>{2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 0}));
+  const graph::Init list{.kind = Kind::list, .values = {1, 2}};
+  EXPECT_EQ(draw(list, std::vector<Index>{2, 2}, Rng(0)), (std::vector<double>{1, 1, 2, 2}));
+  EXPECT_EQ(draw(list, std::vector<Index>{1, 2}, Rng(0)), (std::vector<double>{1, 2}));
+  EXPECT_EQ(error_of([&] {
+              (void)draw(list, std::vector<Index>{3, 2}, Rng(0));
+            }),
+            "init: expected a list of 6 numbers, or of 3, got 2");
+}
+
+TEST(Init, OrthogonalRowsHaveTheLengthsOfNormalVectors) {
+  constexpr Index kRows = 2000, kSize = 16;
+  const auto rows = sample(Kind::orthogonal, 0, 0, {kRows, kSize});
+  const auto dot = [&](Index a, Index b) {
+    return std::inner_product(rows.begin() + a * kSize, rows.begin() + (a + 1) * kSize, rows.begin() + b * kSize, 0.0);
+  };
+  double worst = 0, squares = 0;
+  for (Index n = 0; n < kRows; ++n) {
+    squares += dot(n, n);
+    for (Index m = n - n % kSize; m < n; ++m) worst = std::max(worst, std::abs(dot(n, m)));
+  }
+  EXPECT_LE(worst, 1e-12);
+  EXPECT_NEAR(squares / kRows, kSize, 4 * std::sqrt(2.0 * kSize / kRows));
+}
+
+}  // namespace
+}  // namespace isomer
