@@ -69,7 +69,7 @@ class File final : public Source {
   int file_;
 };
 
-Tensors parse(Source& source) {
+SafetensorsFile parse(Source& source) {
   require(source.left() >= kPrefix, "safetensors", "expected at least ", kPrefix, " bytes, got ", source.left());
   std::array<std::uint8_t, kPrefix> prefix{};
   source.read(prefix.data(), kPrefix);
@@ -80,22 +80,23 @@ Tensors parse(Source& source) {
   require(length <= kLongestHeader, "safetensors", "expected a header of at most ", kLongestHeader, " bytes, got ", length);
   std::string header(length, '\0');
   source.read(header.data(), length);
-  Tensors tensors;
-  for (SafetensorsEntry& entry : parse_safetensors_header(header, source.left())) {
+  SafetensorsHeader parsed = parse_safetensors_header(header, source.left());
+  SafetensorsFile file{{}, std::move(parsed.metadata)};
+  for (SafetensorsEntry& entry : parsed.entries) {
     Tensor tensor(entry.type, std::move(entry.shape));
     source.read(tensor.bytes(), entry.end - entry.begin);
-    tensors.emplace(std::move(entry.name), std::move(tensor));
+    file.tensors.emplace(std::move(entry.name), std::move(tensor));
   }
-  return tensors;
+  return file;
 }
 }  // namespace
 
 Tensors parse_safetensors(std::span<const std::byte> file) {
   Memory source(file);
-  return parse(source);
+  return parse(source).tensors;
 }
 
-Tensors read_safetensors(const std::string& path) {
+SafetensorsFile read_safetensors_file(const std::string& path) {
   // Not blocking, so that a pipe nobody writes to is refused instead of waited for.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw Error("cannot read " + path + ": " + std::strerror(errno));
@@ -112,13 +113,15 @@ Tensors read_safetensors(const std::string& path) {
   }
 }
 
-void write_safetensors(const std::string& path, const Tensors& tensors) {
+Tensors read_safetensors(const std::string& path) { return read_safetensors_file(path).tensors; }
+
+void write_safetensors(const std::string& path, const Tensors& tensors, const Metadata& metadata) {
   std::vector<const Tensors::value_type*> order;
   for (const auto& entry : tensors) order.push_back(&entry);
   // Wide numbers first, so that each is aligned to its own size.
   std::stable_sort(order.begin(), order.end(),
                    [](auto* a, auto* b) { return bytes_of(a->second.type()) > bytes_of(b->second.type()); });
-  const std::string header = safetensors_header(order);
+  const std::string header = safetensors_header(order, metadata);
   std::array<std::uint8_t, kPrefix> prefix{};
   for (std::size_t i = 0; i < kPrefix; ++i) prefix[i] = std::uint8_t(header.size() >> (8 * i));
   AtomicFile file(path);

@@ -6,6 +6,7 @@
 //   Tensors in = read_safetensors("in.safetensors");
 //   write_safetensors("out.safetensors", out);
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 
@@ -13,12 +14,20 @@
 
 namespace isomer {
 
+/// Short texts beside the tensors, e.g. who wrote the file.
+using Metadata = std::map<std::string, std::string, std::less<>>;
+struct SafetensorsFile {
+  Tensors tensors;
+  Metadata metadata;
+};
+
 /// Throws Error "PATH: what is wrong with it".
 [[nodiscard]] Tensors read_safetensors(const std::string& path);
+[[nodiscard]] SafetensorsFile read_safetensors_file(const std::string& path);
 /// The same from memory.
 [[nodiscard]] Tensors parse_safetensors(std::span<const std::byte> file);
 
 /// Throws Error "cannot write PATH: reason"; the file is there whole or not at all.
-void write_safetensors(const std::string& path, const Tensors& tensors);
+void write_safetensors(const std::string& path, const Tensors& tensors, const Metadata& metadata = {});
 
 }  // namespace isomer

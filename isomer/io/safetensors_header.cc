@@ -66,6 +66,7 @@ class Reader {
   using binary_t = nlohmann::json::binary_t;
 
   std::vector<SafetensorsEntry> entries;
+  Metadata metadata;
 
   bool start_object(std::size_t) {
     if (depth_ == 2 || list_ != nullptr) unexpected("an object");
@@ -109,7 +110,10 @@ class Reader {
   }
   bool string(string_t& text) {
     if (depth_ != 2 || list_ != nullptr || (!metadata_ && field_ != "dtype")) unexpected("a text");
-    if (!metadata_) fields_.dtype = text.substr(0, kLongestName);
+    if (metadata_)
+      metadata.emplace(field_, text);
+    else
+      fields_.dtype = text.substr(0, kLongestName);
     return true;
   }
   bool number_integer(number_integer_t) { unexpected("a negative number"); }
@@ -149,7 +153,7 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
 }
 }  // namespace
 
-std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes) {
+SafetensorsHeader parse_safetensors_header(std::string_view header, std::uint64_t data_bytes) {
   Reader reader;
   nlohmann::json::sax_parse(header, &reader);
   auto& entries = reader.entries;
@@ -157,11 +161,12 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, 
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   check_layout(entries, data_bytes);
-  return std::move(entries);
+  return {std::move(entries), std::move(reader.metadata)};
 }
 
-std::string safetensors_header(const std::vector<const Tensors::value_type*>& order) {
+std::string safetensors_header(const std::vector<const Tensors::value_type*>& order, const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   Index begin = 0;
   for (const auto* entry : order) {
     const auto& [name, tensor] = *entry;

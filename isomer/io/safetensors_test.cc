@@ -73,6 +73,16 @@ TEST(Safetensors, ComeBackAsTheyWere) {
   EXPECT_EQ(length % 8, 0u);
 }
 
+TEST(Safetensors, KeepTheirMetadata) {
+  const Folder folder;
+  const std::string path = folder.path / "a.safetensors";
+  const Metadata metadata{{"version", "1"}, {"who", "\"us\""}};
+  write_safetensors(path, sample(), metadata);
+  const SafetensorsFile file = read_safetensors_file(path);
+  EXPECT_EQ(file.metadata, metadata);
+  EXPECT_EQ(file.tensors.size(), sample().size());
+}
+
 TEST(Safetensors, MayBeEmptyOrHaveMetadata) {
   EXPECT_TRUE(parse(file_of("{}", 0)).empty());
   EXPECT_EQ(parse(file_of(R"({"__metadata__":{"format":"pt","dtype":"x"},)" + tensor("a", "[1]", "[0,4]") + "}   ", 4)).size(),
