@@ -1,7 +1,7 @@
 #pragma once
 // What presets are written with: every method adds a node to the graph and returns its value.
 //
-//   const auto [H, K, V] = m.head_sizes({.heads = 4, .key = m.width() / 8, .value = m.width() / 4});
+//   const auto [H, K, V] = m.head_sizes({.heads = 4, .key_total = m.width() / 2});
 //   const Value q = m.heads(m.linear("q", m.x(), H * K), H);
 //   …
 //   m.output(m.linear("o", m.flat(m.channel_decay({.q = q, .k = k, .v = v, .log_decay = a})), m.width()));
@@ -35,11 +35,19 @@ class Builder {
   [[nodiscard]] bool flag(std::string_view name, bool fallback, std::string_view help);
   /// One of `choices`, the first by default.
   [[nodiscard]] std::string choice(std::string_view name, std::initializer_list<std::string_view> choices, std::string_view help);
-  /// Heads and the sizes of keys and values of one head, from the options heads, key and value.
+  /// Refuses an option that was given although it has no effect here, unless `used`; `with` is what would use it.
+  void only_with(bool used, std::string_view with, std::initializer_list<std::string_view> names) const;
+  /// Heads and the sizes of keys and values of one head, from the options heads, key and value. By default totals are divided
+  /// among the heads.
   struct HeadSizes {
-    Index heads = 4, key = 0, value = 0;  // 0: width / heads
+    Index heads, key, value;
   };
-  [[nodiscard]] HeadSizes head_sizes(HeadSizes fallback);
+  struct HeadDefaults {
+    Index heads = 4;
+    Index key_total = 0, value_total = 0;  // 0: the width
+    Index key = 0, value = 0;              // of each head, if not 0
+  };
+  [[nodiscard]] HeadSizes head_sizes(const HeadDefaults& fallback = {});
   /// Which positions the preset offers; the first is its default. Declares the option `position`, and those of each position.
   void positions(std::initializer_list<std::string_view> choices);
   [[nodiscard]] const Place& place() const { return place_; }
@@ -51,8 +59,12 @@ class Builder {
   [[nodiscard]] Value linear(std::string_view name, Value in, Index size, graph::Linear options = {});
   [[nodiscard]] Value head_linear(std::string_view name, Value in, Index size, graph::HeadLinear options = {});
   /// in → rank → size: down projection, `between`, up projection.
-  [[nodiscard]] Value low_rank(std::string_view name, Value in, Index rank, Index size, graph::Linear up = {},
-                               Unary between = Unary::identity);
+  struct LowRank {
+    Index rank = 16, size = 0;
+    graph::Linear down = {}, up = {};
+    Unary between = Unary::identity;
+  };
+  [[nodiscard]] Value low_rank(std::string_view name, Value in, const LowRank& options);
   [[nodiscard]] Value parameter(std::string_view name, Index heads, Index size, graph::Init init,
                                 graph::Training training = graph::Training::trained);
   [[nodiscard]] Value convolution(std::string_view name, Value in, graph::Convolution options);

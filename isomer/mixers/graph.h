@@ -1,6 +1,7 @@
 #pragma once
 // A mixer as data: a small graph from the layer's input to its output. Presets build it (builder.h), nn runs it, and costs,
-// equations, state sizes and fingerprints are read off it. A node's value is [B, T, heads, size].
+// equations, state sizes and fingerprints are read off it. A node's value is [B, T, heads, size]; one made of parameters alone is
+// [1, 1, heads, size], the same for every token.
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,6 +31,7 @@ struct Linear {
 /// Each head by itself, or one weight shared by all heads: [H, K] → [H, N].
 struct HeadLinear {
   bool bias = false, shared = false;
+  bool unit_rows = false;  // the rows of the weight are used divided by their lengths (weight normalisation)
   Training training = Training::trained;
   Init weight = {}, bias_init = constant(0);
 };
@@ -54,7 +56,7 @@ struct Map {
 struct Combine {
   Binary function;
 };
-/// f(gate) · value.
+/// f(gate) · value, of one shape.
 struct Gate {
   Unary function = Unary::sigmoid;
 };
@@ -65,6 +67,7 @@ struct Normalise {
   Norm kind = Norm::rms;
   double eps = 1e-6;
   bool weight = false, bias = false;
+  bool shared = false;  // by all heads: weight and bias are [1, size], else [heads, size]
 };
 /// By position · base^(−2n/size).
 struct Rotary {
@@ -121,7 +124,8 @@ using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shi
                           Psi, LocalSum, LocalImageSum, Detach, Law>;
 
 struct Node {
-  std::string name = {};  // of its parameters and in equations; empty: it is written inside the node that uses it
+  std::string name = {};        // in equations; empty: it is written inside the node that uses it
+  std::string parameters = {};  // how the names of its parameters start; nodes with one such name share them
   Work work;
   std::vector<int> inputs = {};
   Index heads = 1, size = 0;
