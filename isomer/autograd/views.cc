@@ -11,7 +11,8 @@ Var<T> heads(Var<T> x, Index heads) {
   const View<T, 4>& v = x.value;
   const Index width = v.shape[2] * v.shape[3];
   require(heads > 0 && width % heads == 0, "heads", "expected a number of heads that divides ", width, ", got ", heads);
-  ISOMER_ASSERT(v.shape[2] == 1 || v.stride[2] == v.shape[3] * v.stride[3], "heads stand side by side");
+  require(v.shape[2] == 1 || v.stride[2] == v.shape[3] * v.stride[3], "heads", "expected heads side by side, got ", v.shape[3],
+          " channels every ", v.stride[2]);
   const Index size = width / heads;
   return Tape<T>::alias(
       x, {v.data, {v.shape[0], v.shape[1], heads, size}, {v.stride[0], v.stride[1], size * v.stride[3], v.stride[3]}});

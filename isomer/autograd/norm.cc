@@ -1,0 +1,25 @@
+#include "isomer/autograd/norm.h"
+
+#include "isomer/autograd/fill.h"
+#include "isomer/autograd/op_views.h"
+
+namespace isomer {
+
+template <class T>
+Var<T> norm(Tape<T>& tape, Var<T> x, NormOptions options, Var<T> weight, Var<T> bias) {
+  const Var<T> y = tape.make(x.shape(), {x, weight, bias});
+  const NormParameters<T> parameters{matrix(View<const T, 4>(weight.value)), matrix(View<const T, 4>(bias.value))};
+  norm<T>(x.value, parameters, options, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    Filling<T> fill(back);
+    const NormGradients<T> grad{.dx = fill(x), .dweight = matrix(fill(weight)), .dbias = matrix(fill(bias))};
+    norm_vjp<T>(x.value, back.arrived(y), parameters, options, grad, back.context());
+    fill.finish();
+  });
+  return y;
+}
+
+template Var<float> norm(Tape<float>&, Var<float>, NormOptions, Var<float>, Var<float>);
+template Var<double> norm(Tape<double>&, Var<double>, NormOptions, Var<double>, Var<double>);
+
+}  // namespace isomer

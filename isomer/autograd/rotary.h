@@ -1,0 +1,15 @@
+#pragma once
+// Rotation of pairs of channels as an op (kernels/rotary): x [B, T, H, D] → y [B, T, H, D].
+#include "isomer/autograd/tape.h"
+#include "isomer/kernels/rotary/rotary.h"
+
+namespace isomer {
+
+/// By position · base^(−2n/D).
+template <class T>
+[[nodiscard]] Var<T> rotary(Tape<T>& tape, Var<T> x, RotaryPositions positions);
+/// By angle [B, T, H or 1, D/2]; sequences and tokens may share it.
+template <class T>
+[[nodiscard]] Var<T> rotary(Tape<T>& tape, Var<T> x, Var<T> angle);
+
+}  // namespace isomer
