@@ -38,12 +38,17 @@ Var<T> attention(Tape<T>& tape, const AttentionVars<T>& in, const AttentionOptio
   const Inputs<T> x = inputs_of(in);
   const Var<T> o = make_output(tape, in);
   LawTape<T>* left = o.wanted() ? tape.law_tape() : nullptr;
-  attention<T>(x.values(), options, form, {.o = o.value, .tape = left ? &left->attention : nullptr}, tape.context());
+  tape.timed(Profile::Kind::law, [&] {
+    attention<T>(x.values(), options, form, {.o = o.value, .tape = left ? &left->attention : nullptr}, tape.context());
+  });
   tape.record({o}, [=](Tape<T>& back) {
     Filling<T> fill(back);
     const AttentionGradients<T> grad{
         .q = fill(x.q), .k = fill(x.k), .v = fill(x.v), .log_forget = flat(fill(x.log_forget)), .gate = flat(fill(x.gate))};
-    attention_vjp<T>(x.values(), options, form, {.o = o.value, .tape = &left->attention}, back.arrived(o), grad, back.context());
+    back.timed(Profile::Kind::law, [&] {
+      attention_vjp<T>(x.values(), options, form, {.o = o.value, .tape = &left->attention}, back.arrived(o), grad,
+                       back.context());
+    });
     fill.finish();
   });
   return o;
@@ -63,7 +68,7 @@ Var<T> attention(Tape<T>& tape, const AttentionVars<T>& in, const AttentionOptio
                               .gate = slice(all.gate, 1, t, 1)};
   };
   if (state.length() == 0 && L > 1) {
-    attention<T>(all, options, Form::automatic, {.o = o.value}, tape.context());
+    tape.timed(Profile::Kind::law, [&] { attention<T>(all, options, Form::automatic, {.o = o.value}, tape.context()); });
     for (Index t = 0; t < L; ++t) state.append(token(t).k, token(t).v, token(t).log_forget);
     return o;
   }

@@ -43,8 +43,10 @@ Var<T> scalar_decay(Tape<T>& tape, const ScalarDecayVars<T>& in, const ScalarDec
   const Var<T> o = tape.make({B, L, H, in.v.dim(3)}, {in.q, in.k, in.v, in.log_decay, in.log_input});
   LawTape<T>* left = o.wanted() ? tape.law_tape() : nullptr;
   const ScalarDecayStates<const T> initial = kept_states(tape, states, o.wanted());
-  scalar_decay<T>(x.values({states.state, states.norm, states.max, states.value_sum, states.count}), options, form,
-                  {.o = o.value, .final_states = states, .tape = left ? &left->chunk : nullptr}, tape.context());
+  tape.timed(Profile::Kind::law, [&] {
+    scalar_decay<T>(x.values({states.state, states.norm, states.max, states.value_sum, states.count}), options, form,
+                    {.o = o.value, .final_states = states, .tape = left ? &left->chunk : nullptr}, tape.context());
+  });
   tape.record({o}, [=](Tape<T>& back) {
     Filling<T> fill(back);
     const ScalarDecayGradients<T> grad{.q = fill(x.q),
@@ -52,7 +54,9 @@ Var<T> scalar_decay(Tape<T>& tape, const ScalarDecayVars<T>& in, const ScalarDec
                                        .v = fill(x.v),
                                        .log_decay = flat(fill(x.log_decay)),
                                        .log_input = flat(fill(x.log_input))};
-    scalar_decay_vjp<T>(x.values(initial), options, form, {.o = back.arrived(o), .tape = &left->chunk}, grad, back.context());
+    back.timed(Profile::Kind::law, [&] {
+      scalar_decay_vjp<T>(x.values(initial), options, form, {.o = back.arrived(o), .tape = &left->chunk}, grad, back.context());
+    });
     fill.finish();
   });
   return o;
@@ -86,13 +90,17 @@ Var<T> channel_decay(Tape<T>& tape, const ChannelDecayVars<T>& in, const Channel
   const Var<T> o = tape.make({B, L, H, in.v.dim(3)}, {in.q, in.k, in.v, in.log_decay, in.bonus});
   LawTape<T>* left = o.wanted() ? tape.law_tape() : nullptr;
   const View<const T, 4> initial = kept(tape, state, o.wanted());
-  channel_decay<T>(x.values(state), options, form, {.o = o.value, .final_state = state, .tape = left ? &left->chunk : nullptr},
-                   tape.context());
+  tape.timed(Profile::Kind::law, [&] {
+    channel_decay<T>(x.values(state), options, form, {.o = o.value, .final_state = state, .tape = left ? &left->chunk : nullptr},
+                     tape.context());
+  });
   tape.record({o}, [=](Tape<T>& back) {
     Filling<T> fill(back);
     const ChannelDecayGradients<T> grad{
         .q = fill(x.q), .k = fill(x.k), .v = fill(x.v), .log_decay = fill(x.log_decay), .bonus = matrix(fill(x.bonus))};
-    channel_decay_vjp<T>(x.values(initial), options, form, {.o = back.arrived(o), .tape = &left->chunk}, grad, back.context());
+    back.timed(Profile::Kind::law, [&] {
+      channel_decay_vjp<T>(x.values(initial), options, form, {.o = back.arrived(o), .tape = &left->chunk}, grad, back.context());
+    });
     fill.finish();
   });
   return o;

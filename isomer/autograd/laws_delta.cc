@@ -38,8 +38,10 @@ Var<T> delta(Tape<T>& tape, const DeltaVars<T>& in, const DeltaOptions& options,
   const Var<T> o = tape.make({B, L, H, in.v.dim(3)}, {in.q, in.k, in.v, in.beta, in.log_decay, in.key_log_decay, in.a, in.b});
   LawTape<T>* left = o.wanted() ? tape.law_tape() : nullptr;
   const View<const T, 4> initial = kept(tape, state, o.wanted());
-  delta<T>(x.values(state), options, form, {.o = o.value, .final_state = state, .tape = left ? &left->chunk : nullptr},
-           tape.context());
+  tape.timed(Profile::Kind::law, [&] {
+    delta<T>(x.values(state), options, form, {.o = o.value, .final_state = state, .tape = left ? &left->chunk : nullptr},
+             tape.context());
+  });
   tape.record({o}, [=](Tape<T>& back) {
     Filling<T> fill(back);
     const DeltaGradients<T> grad{.q = fill(x.q),
@@ -50,7 +52,9 @@ Var<T> delta(Tape<T>& tape, const DeltaVars<T>& in, const DeltaOptions& options,
                                  .key_log_decay = fill(x.key_log_decay),
                                  .a = fill(x.a),
                                  .b = fill(x.b)};
-    delta_vjp<T>(x.values(initial), options, form, {.o = back.arrived(o), .tape = &left->chunk}, grad, back.context());
+    back.timed(Profile::Kind::law, [&] {
+      delta_vjp<T>(x.values(initial), options, form, {.o = back.arrived(o), .tape = &left->chunk}, grad, back.context());
+    });
     fill.finish();
   });
   return o;

@@ -35,20 +35,24 @@ Var<T> scan(Tape<T>& tape, const ScanVars<T>& in, const ScanOptions& options, co
   const Var<T> y = tape.make({B, L, 1, complex ? 2 * N : N}, {in.log_decay, in.x, in.angle, in.x_imag});
   LawTape<T>* left = y.wanted() ? tape.law_tape() : nullptr;
   const ScanStates<const T> initial{kept(tape, states.state, y.wanted()), kept(tape, states.imag, y.wanted())};
-  scan<T>(x.values({states.state, states.imag}), options, form,
-          {.h = half(y.value, 0, N),
-           .h_imag = complex ? half(y.value, 1, N) : View<T, 3>{},
-           .final_states = states,
-           .tape = left ? &left->chunk : nullptr},
-          tape.context());
+  tape.timed(Profile::Kind::law, [&] {
+    scan<T>(x.values({states.state, states.imag}), options, form,
+            {.h = half(y.value, 0, N),
+             .h_imag = complex ? half(y.value, 1, N) : View<T, 3>{},
+             .final_states = states,
+             .tape = left ? &left->chunk : nullptr},
+            tape.context());
+  });
   tape.record({y}, [=](Tape<T>& back) {
     Filling<T> fill(back);
     const ScanGradients<T> grad{
         .log_decay = flat(fill(x.log_decay)), .x = flat(fill(x.x)), .angle = flat(fill(x.angle)), .x_imag = flat(fill(x.x_imag))};
     const View<const T, 4> dy = back.arrived(y);
-    scan_vjp<T>(x.values(initial), options, form,
-                {.h = half(dy, 0, N), .h_imag = complex ? half(dy, 1, N) : View<const T, 3>{}, .tape = &left->chunk}, grad,
-                back.context());
+    back.timed(Profile::Kind::law, [&] {
+      scan_vjp<T>(x.values(initial), options, form,
+                  {.h = half(dy, 0, N), .h_imag = complex ? half(dy, 1, N) : View<const T, 3>{}, .tape = &left->chunk}, grad,
+                  back.context());
+    });
     fill.finish();
   });
   return y;
@@ -89,8 +93,10 @@ Var<T> scan_s6(Tape<T>& tape, const ScanS6Vars<T>& in, const ScanOptions& option
   const Var<T> o = tape.make({B, L, 1, C}, {in.x, in.step, in.a, in.b, in.c, in.d});
   LawTape<T>* left = o.wanted() ? tape.law_tape() : nullptr;
   const View<const T, 3> initial = kept(tape, state, o.wanted());
-  scan_s6<T>(x.values(state), options, form,
-             {.o = half(o.value, 0, C), .final_state = state, .tape = left ? &left->chunk : nullptr}, tape.context());
+  tape.timed(Profile::Kind::law, [&] {
+    scan_s6<T>(x.values(state), options, form,
+               {.o = half(o.value, 0, C), .final_state = state, .tape = left ? &left->chunk : nullptr}, tape.context());
+  });
   tape.record({o}, [=](Tape<T>& back) {
     Filling<T> fill(back);
     const ScanS6Gradients<T> grad{.x = flat(fill(x.x)),
@@ -99,8 +105,10 @@ Var<T> scan_s6(Tape<T>& tape, const ScanS6Vars<T>& in, const ScanOptions& option
                                   .b = flat(fill(x.b)),
                                   .c = flat(fill(x.c)),
                                   .d = S6Inputs<T>::vector(fill(x.d))};
-    scan_s6_vjp<T>(x.values(initial), options, form, {.o = half(back.arrived(o), 0, C), .tape = &left->chunk}, grad,
-                   back.context());
+    back.timed(Profile::Kind::law, [&] {
+      scan_s6_vjp<T>(x.values(initial), options, form, {.o = half(back.arrived(o), 0, C), .tape = &left->chunk}, grad,
+                     back.context());
+    });
     fill.finish();
   });
   return o;

@@ -181,6 +181,20 @@ TEST(LawOps, AttentionWithAStateGivesWhatTheWholeSequenceGives) {
   }
 }
 
+TEST(LawOps, AreTimedAsLaws) {
+  Context context(1);
+  Tape<D> tape(context);
+  Profile profile;
+  tape.profile(&profile);
+  testing::Values x = rows(2, 3, 1);
+  const Var<D> q = tape.input(contiguous(x.data.data(), {kB, kT, 2, 3}), true);
+  const Var<D> o = attention<D>(tape, {q, q, q});
+  const double forward = profile.seconds(Profile::Kind::law);
+  EXPECT_GT(forward, 0.0);
+  tape.backward(o);
+  EXPECT_GT(profile.seconds(Profile::Kind::law), forward);
+}
+
 TEST(LawOps, RefuseGatesThatFitNothing) {
   Context context(1);
   Tape<D> tape(context);
