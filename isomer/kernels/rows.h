@@ -15,6 +15,7 @@
 
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
+#include "isomer/kernels/accumulate.h"
 
 namespace isomer {
 
@@ -86,20 +87,28 @@ template <class T>
   return {.data = scratch.take<T>((range.end - range.begin) * D), .first = range.begin, .inner = {}, .stride = {D, 0, 0}};
 }
 
+/// The rows of the range in scratch.
 template <class T>
-[[nodiscard]] Rows<T> write_rows(View<T, 4> x, RowRange range, Workspace& scratch) {
-  if (!x.present() || dense_rows(x)) return rows_of(x);
-  return scratch_rows<T>(x.shape[3], range, scratch);
+[[nodiscard]] Rows<T> copy_rows(View<const T, 4> x, RowRange range, Workspace& scratch) {
+  const Rows<T> copy = scratch_rows<T>(x.shape[3], range, scratch);
+  const Rows<const T> source = rows_of(x);
+  for (Index r = range.begin; r < range.end; ++r)
+    for (Index d = 0; d < x.shape[3]; ++d) copy.row(r)[d] = source.row(r)[d * x.stride[3]];
+  return copy;
 }
 
 template <class T>
 [[nodiscard]] Rows<const T> read_rows(View<const T, 4> x, RowRange range, Workspace& scratch) {
   if (!x.present() || dense_rows(x)) return rows_of(x);
-  const Rows<T> copy = scratch_rows<T>(x.shape[3], range, scratch);
-  const Rows<const T> source = rows_of(x);
-  for (Index r = range.begin; r < range.end; ++r)
-    for (Index d = 0; d < x.shape[3]; ++d) copy.row(r)[d] = source.row(r)[d * x.stride[3]];
+  const Rows<T> copy = copy_rows(x, range, scratch);
   return {.data = copy.data, .first = copy.first, .inner = copy.inner, .stride = copy.stride};
+}
+
+/// Rows to write; those that are added to hold what was there.
+template <class T>
+[[nodiscard]] Rows<T> write_rows(View<T, 4> x, RowRange range, Workspace& scratch, Accumulate accumulate = Accumulate::set) {
+  if (!x.present() || dense_rows(x)) return rows_of(x);
+  return accumulate == Accumulate::add ? copy_rows<T>(x, range, scratch) : scratch_rows<T>(x.shape[3], range, scratch);
 }
 
 /// Copies rows made by write_rows back when they are not in place.

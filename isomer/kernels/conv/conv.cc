@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "isomer/base/error.h"
+#include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/conv/conv_kernels.h"
 #include "isomer/kernels/rows.h"
 
@@ -29,11 +29,6 @@ struct Plan {
   std::vector<Piece> pieces;
 };
 
-void check_shape(const char* op, const char* name, const std::array<Index, 3>& got, const std::array<Index, 3>& want) {
-  require(got == want, op, "expected ", name, " [", want[0], ", ", want[1], ", ", want[2], "], got [", got[0], ", ", got[1], ", ",
-          got[2], "]");
-}
-
 std::vector<Stretch> stretches(const char* op, Index B, Index T, ConvOffsets offsets) {
   std::vector<Stretch> list;
   if (offsets.empty()) {
@@ -55,9 +50,7 @@ Plan make_plan(const char* op, const ConvInputs<T>& in, ConvOffsets offsets) {
   Plan plan{.T = in.x.shape[1], .C = in.x.shape[2], .W = in.weight.shape[1], .sequences = {}, .pieces = {}};
   require(in.weight.shape[0] == plan.C && plan.W >= 1, op, "expected weight [", plan.C, ", at least 1], got [",
           in.weight.shape[0], ", ", plan.W, "]");
-  if (in.bias.present())
-    require(in.bias.shape == std::array<Index, 2>{1, plan.C}, op, "expected bias [1, ", plan.C, "], got [", in.bias.shape[0],
-            ", ", in.bias.shape[1], "]");
+  if (in.bias.present()) check_shape(op, "bias", in.bias.shape, {1, plan.C});
   plan.sequences = stretches(op, in.x.shape[0], plan.T, offsets);
   if (in.state.present()) check_shape(op, "state", in.state.shape, {Index(plan.sequences.size()), plan.W - 1, plan.C});
   for (std::size_t s = 0; s < plan.sequences.size(); ++s)
@@ -167,13 +160,8 @@ void conv_vjp(const ConvInputs<T>& in, ConvOffsets offsets, const ConvUpstream<T
   if (up.dstate.present()) check_shape("conv_vjp", "upstream dstate", up.dstate.shape, state_shape);
   if (gradients.dx.present()) check_shape("conv_vjp", "dx", gradients.dx.shape, in.x.shape);
   if (gradients.dstate.present()) check_shape("conv_vjp", "dstate", gradients.dstate.shape, state_shape);
-  const auto check_matrix = [](const char* name, View<T, 2> g, Index rows, Index columns) {
-    if (g.present())
-      require(g.shape == std::array<Index, 2>{rows, columns}, "conv_vjp", "expected ", name, " [", rows, ", ", columns,
-              "], got [", g.shape[0], ", ", g.shape[1], "]");
-  };
-  check_matrix("dweight", gradients.dweight, C, W);
-  check_matrix("dbias", gradients.dbias, 1, C);
+  if (gradients.dweight.present()) check_shape("conv_vjp", "dweight", gradients.dweight.shape, {C, W});
+  if (gradients.dbias.present()) check_shape("conv_vjp", "dbias", gradients.dbias.shape, {1, C});
 
   Workspace& own = context.workspace();
   const Workspace::Scope scope(own);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "isomer/base/error.h"
+#include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/norm/norm_kernels.h"
 
 namespace isomer {
@@ -32,12 +32,6 @@ class HeadCount {
 };
 
 template <class T>
-void check_like_x(const char* op, const char* name, View<T, 4> y, const std::array<Index, 4>& shape) {
-  require(y.shape == shape, op, "expected ", name, " of the shape of x, [", shape[0], ", ", shape[1], ", ", shape[2], ", ",
-          shape[3], "], got [", y.shape[0], ", ", y.shape[1], ", ", y.shape[2], ", ", y.shape[3], "]");
-}
-
-template <class T>
 NormJob<T> make_job(const char* op, View<const T, 4> x, NormParameters<T> p, NormOptions options, NormGradients<T> gradients,
                     Workspace& scratch) {
   require(options.eps >= 0, op, "expected eps >= 0, got ", options.eps);
@@ -55,7 +49,7 @@ template <class T>
 void norm(View<const T, 4> x, NormParameters<T> parameters, NormOptions options, View<T, 4> y, Context& context) {
   const Workspace::Scope job_scope(context.workspace());
   const NormJob<T> job = make_job<T>("norm", x, parameters, options, {}, context.workspace());
-  check_like_x("norm", "y", y, x.shape);
+  check_shape("norm", "y of the shape of x,", y.shape, x.shape);
   if (x.size() == 0) return;
   const Index R = row_count(x);
   context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
@@ -74,8 +68,8 @@ void norm_vjp(View<const T, 4> x, View<const T, 4> dy, NormParameters<T> paramet
   const Index R = row_count(x), blocks = row_blocks(R);
   const Workspace::Scope job_scope(context.workspace());
   const NormJob<T> job = make_job("norm_vjp", x, parameters, options, gradients, context.workspace());
-  check_like_x("norm_vjp", "dy", dy, x.shape);
-  if (gradients.dx.present()) check_like_x("norm_vjp", "dx", gradients.dx, x.shape);
+  check_shape("norm_vjp", "dy of the shape of x,", dy.shape, x.shape);
+  if (gradients.dx.present()) check_shape("norm_vjp", "dx of the shape of x,", gradients.dx.shape, x.shape);
   // A block sums its rows' part of [dweight, dbias]; the blocks are added in order.
   const Index size = job.heads * job.D;
   T* partials = context.workspace().template take<T>(blocks * 2 * size);

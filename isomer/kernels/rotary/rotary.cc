@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "isomer/base/error.h"
+#include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/rotary/rotary_kernels.h"
 #include "isomer/kernels/rows.h"
 
@@ -17,8 +17,7 @@ enum class Direction { forward, back };
 template <class T>
 void check_pair(const char* op, View<const T, 4> x, const char* name, View<const T, 4> y) {
   require(x.shape[3] % 2 == 0, op, "expected an even D, got ", x.shape[3]);
-  require(y.shape == x.shape, op, "expected ", name, " of the shape of x, [", x.shape[0], ", ", x.shape[1], ", ", x.shape[2],
-          ", ", x.shape[3], "], got [", y.shape[0], ", ", y.shape[1], ", ", y.shape[2], ", ", y.shape[3], "]");
+  check_shape(op, name, y.shape, x.shape);
 }
 
 template <class T>
@@ -140,22 +139,22 @@ void turn(const char* op, View<const T, 4> x, Angles angles, Direction direction
 
 template <class T>
 void rotary(View<const T, 4> x, RotaryPositions positions, View<T, 4> y, Context& context) {
-  turn("rotary", x, positions, Direction::forward, "y", y, context);
+  turn("rotary", x, positions, Direction::forward, "y of the shape of x,", y, context);
 }
 
 template <class T>
 void rotary(View<const T, 4> x, View<const T, 4> angle, View<T, 4> y, Context& context) {
-  turn("rotary", x, angle, Direction::forward, "y", y, context);
+  turn("rotary", x, angle, Direction::forward, "y of the shape of x,", y, context);
 }
 
 template <class T>
 void rotary_vjp(View<const T, 4> dy, RotaryPositions positions, View<T, 4> dx, Context& context) {
-  turn("rotary_vjp", dy, positions, Direction::back, "dx", dx, context);
+  turn("rotary_vjp", dy, positions, Direction::back, "dx of the shape of x,", dx, context);
 }
 
 template <class T>
 void rotary_vjp(View<const T, 4> x, View<const T, 4> dy, View<const T, 4> angle, RotaryGradients<T> gradients, Context& context) {
-  check_pair("rotary_vjp", x, "dy", dy);
+  check_pair("rotary_vjp", x, "dy of the shape of x,", dy);
   const Workspace::Scope scope(context.workspace());
   const TurnTable<T> table = table_of("rotary_vjp", x, angle, context);
   if (gradients.dangle.present()) {
@@ -165,7 +164,7 @@ void rotary_vjp(View<const T, 4> x, View<const T, 4> dy, View<const T, 4> angle,
     if (gradients.dangle.size() != 0) angle_gradient(x, dy, table, gradients.dangle, context);
   }
   if (gradients.dx.present()) {
-    check_pair<T>("rotary_vjp", x, "dx", gradients.dx);
+    check_pair<T>("rotary_vjp", x, "dx of the shape of x,", gradients.dx);
     if (x.size() != 0) rotate_all(dy, table, Direction::back, gradients.dx, context);
   }
 }

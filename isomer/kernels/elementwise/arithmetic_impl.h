@@ -1,0 +1,94 @@
+#pragma once
+// Sums and products over Vec; include vec_<isa>.h first.
+#include "isomer/kernels/elementwise/arithmetic_kernels.h"
+#include "isomer/kernels/elementwise/lane_impl.h"
+
+namespace isomer {
+
+namespace internal {
+
+/// g(f) with f(a, b) of vectors; G is a lambda of the kernels of one instruction set.
+template <class V, class G>
+ISOMER_INLINE void with_operation(Binary f, G g) {
+  switch (f) {
+    case Binary::add: return g([](V a, V b) { return a + b; });
+    case Binary::subtract: return g([](V a, V b) { return a - b; });
+    case Binary::multiply: return g([](V a, V b) { return a * b; });
+  }
+}
+
+/// each(r, load) for every row, load(c, left) being x · weight there.
+template <class T, Isa I, class F>
+ISOMER_INLINE void each_row(const Product<T>& in, Index rows, F each) {
+  using V = simd::Vec<T, I>;
+  for (Index r = 0; r < rows; ++r) {
+    const Lane<T, I> x(in.x, r);
+    if (in.weight.data == nullptr) {
+      each(r, [&](Index c, Index left) -> V { return x.load(c, left); });
+    } else {
+      const Lane<T, I> weight(in.weight, r);
+      each(r, [&](Index c, Index left) -> V { return x.load(c, left) * weight.load(c, left); });
+    }
+  }
+}
+
+}  // namespace internal
+
+template <class T, Isa I>
+void ArithmeticKernels<T, I>::binary(Binary f, Extent extent, Cells<const T> a, Cells<const T> b, Cells<T> y) noexcept {
+  using V = simd::Vec<T, I>;
+  internal::with_operation<V>(f, [&](auto operation) {
+    for (Index r = 0; r < extent.rows; ++r) {
+      const internal::Lane<T, I> first(a, r), second(b, r);
+      for (Index c = 0; c < extent.columns; c += V::lanes) {
+        const Index left = extent.columns - c;
+        operation(first.load(c, left), second.load(c, left)).store(y.data + r * y.row + c, left);
+      }
+    }
+  });
+}
+
+template <class T, Isa I>
+void ArithmeticKernels<T, I>::product(const Product<T>& in, Extent extent, Cells<T> y, Accumulate accumulate) noexcept {
+  using V = simd::Vec<T, I>;
+  const V scale = V::set(in.scale);
+  internal::each_row<T, I>(in, extent.rows, [&](Index r, auto load) {
+    for (Index c = 0; c < extent.columns; c += V::lanes) {
+      const Index left = extent.columns - c;
+      internal::put(scale * load(c, left), accumulate, y.data + r * y.row + c, left);
+    }
+  });
+}
+
+template <class T, Isa I>
+void ArithmeticKernels<T, I>::sum_columns(const Product<T>& in, Extent extent, double* sums) noexcept {
+  using V = simd::Vec<T, I>;
+  internal::each_row<T, I>(in, extent.rows, [&](Index r, auto load) {
+    double total = 0;
+    for (Index begin = 0; begin < extent.columns; begin += kColumnsInT) {
+      const Index end = begin + kColumnsInT < extent.columns ? begin + kColumnsInT : extent.columns;
+      V part = V::zero();
+      for (Index c = begin; c < end; c += V::lanes) part = part + load(c, end - c);
+      total += double(sum(part));
+    }
+    sums[r] = total;
+  });
+}
+
+template <class T, Isa I>
+void ArithmeticKernels<T, I>::sum_rows(const Product<T>& in, Extent extent, T* part, double* sums) noexcept {
+  using V = simd::Vec<T, I>;
+  for (Index c = 0; c < extent.columns; ++c) sums[c] = 0;
+  internal::each_row<T, I>(in, extent.rows, [&](Index r, auto load) {
+    const bool first = r % kRowsInT == 0, last = (r + 1) % kRowsInT == 0 || r + 1 == extent.rows;
+    const Accumulate accumulate = first ? Accumulate::set : Accumulate::add;
+    for (Index c = 0; c < extent.columns; c += V::lanes) {
+      const Index left = extent.columns - c;
+      internal::put(load(c, left), accumulate, part + c, left);
+    }
+    if (last)
+      for (Index c = 0; c < extent.columns; ++c) sums[c] += double(part[c]);
+  });
+}
+
+}  // namespace isomer
