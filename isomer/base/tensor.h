@@ -73,4 +73,10 @@ class Tensor {
 /// Tensors by name, as in a safetensors file.
 using Tensors = std::map<std::string, Tensor, std::less<>>;
 
+/// The tensor of that name; throws Error when it is not there or has another type or shape.
+[[nodiscard]] const Tensor& expect_tensor(const Tensors& all, const std::string& name, Type type,
+                                          const std::vector<Index>& shape);
+/// "[2, 3]"
+[[nodiscard]] std::string text_of(const std::vector<Index>& shape);
+
 }  // namespace isomer

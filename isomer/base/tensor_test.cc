@@ -40,6 +40,23 @@ TEST(Tensor, CastsBetweenFloatingTypes) {
   EXPECT_EQ(t.cast(Type::f64).data<double>()[0], 0.1);
 }
 
+TEST(Tensor, IsFoundByNameTypeAndShape) {
+  Tensors all;
+  all["a"] = Tensor(Type::f32, {2, 3});
+  const auto error = [&](const char* name, Type type, const std::vector<Index>& shape) -> std::string {
+    try {
+      (void)expect_tensor(all, name, type, shape);
+    } catch (const Error& problem) {
+      return problem.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("a", Type::f32, {2, 3}), "no error");
+  EXPECT_EQ(error("b", Type::f32, {2, 3}), "tensors: expected b [2, 3], found none");
+  EXPECT_EQ(error("a", Type::f64, {2, 3}), "tensors: expected a as F64, got F32");
+  EXPECT_EQ(error("a", Type::f32, {6}), "tensors: expected a [6], got [2, 3]");
+}
+
 TEST(Type, KnowsItsWidth) {
   EXPECT_EQ(bytes_of(Type::f32), 4);
   EXPECT_EQ(bytes_of(Type::f64), 8);

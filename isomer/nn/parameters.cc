@@ -1,7 +1,6 @@
 #include "isomer/nn/parameters.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
@@ -14,14 +13,6 @@ Index size_of(const std::vector<Index>& shape) {
   Index size = 1;
   for (const Index n : shape) size *= n;
   return size;
-}
-
-std::string text(const std::vector<Index>& shape) {
-  std::ostringstream out;
-  out << '[';
-  for (std::size_t i = 0; i < shape.size(); ++i) out << (i > 0 ? ", " : "") << shape[i];
-  out << ']';
-  return out.str();
 }
 
 /// A dense array with leading axes of 1.
@@ -124,11 +115,11 @@ void Parameters<T>::assign(const Tensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     const Parameter<T>& p = find(name);
     require(floating(tensor.type()), "parameters", "expected ", name, " as F32 or F64, got ", name_of(tensor.type()));
-    require(tensor.shape() == p.spec.shape, "parameters", "expected ", name, " ", text(p.spec.shape), ", got ",
-            text(tensor.shape()));
+    require(tensor.shape() == p.spec.shape, "parameters", "expected ", name, " ", text_of(p.spec.shape), ", got ",
+            text_of(tensor.shape()));
   }
   for (const Parameter<T>& p : all_)
-    require(tensors.contains(p.name()), "parameters", "expected ", p.name(), " ", text(p.spec.shape), ", found none");
+    require(tensors.contains(p.name()), "parameters", "expected ", p.name(), " ", text_of(p.spec.shape), ", found none");
   for (const Parameter<T>& p : all_) {
     const Tensor numbers = tensors.find(p.name())->second.cast(type_of<T>);
     std::copy_n(numbers.data<T>(), numbers.size(), p.values().data());

@@ -21,10 +21,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "isomer/base/buffer.h"
 #include "isomer/base/context.h"
+#include "isomer/base/tensor.h"
 #include "isomer/base/view.h"
 #include "isomer/laws/law.h"
 
@@ -112,6 +114,16 @@ class AttentionState {
   /// Log of the decay of the kept keys since they were written, into bias [kept]. False when nothing was ever forgotten.
   bool bias(Index b, Index h, T* bias) const;
 
+  /// How many of the kept keys matter to a next token, and these in the order of time: k [B,…,Gk,K], v [B,…,Gv,V],
+  /// log_forget [B,…,H] or absent.
+  [[nodiscard]] Index seen() const;
+  void gather(View<T, 4> k, View<T, 4> v, View<T, 3> log_forget) const;
+  [[nodiscard]] bool forgets() const { return !forgotten_.empty(); }
+
+  /// All numbers by name behind `prefix`, for files. assign() throws Error when they are not those of a state of this shape.
+  void add_to(Tensors& tensors, const std::string& prefix) const;
+  void assign(const Tensors& tensors, const std::string& prefix);
+
  private:
   void reserve(Index slots);
 
@@ -126,5 +138,11 @@ class AttentionState {
 template <class T>
 void attention_step(const AttentionInputs<T>& in, const AttentionOptions& options, AttentionState<T>& state,
                     const AttentionOutputs<T>& out, Context& context);
+
+/// Any number of tokens that follow those of the state: a step, or attention() on what is kept and what is new. out.tape is not
+/// written.
+template <class T>
+void attention_stream(const AttentionInputs<T>& in, const AttentionOptions& options, AttentionState<T>& state,
+                      const AttentionOutputs<T>& out, Context& context);
 
 }  // namespace isomer

@@ -1,87 +1,10 @@
-// Streaming: a cache of keys and values, and one query at a time against it.
-#include <algorithm>
+// One query at a time against a cache of keys and values.
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "isomer/laws/attention/attention_problem.h"
 
 namespace isomer {
-
-template <class T>
-AttentionState<T>::AttentionState(const Shape& shape, const AttentionOptions& options)
-    : shape_(shape), window_(options.window), sinks_(options.sinks) {
-  require(options.direction == AttentionOptions::Direction::causal, "attention", "expected a causal direction for a state");
-  if (window_ > 0) reserve(sinks_ + window_);
-}
-
-template <class T>
-Index AttentionState<T>::kept() const {
-  return window_ > 0 ? std::min(length_, sinks_ + window_) : length_;
-}
-
-template <class T>
-Index AttentionState<T>::bytes() const {
-  return kept() * shape_.B *
-         ((shape_.Gk * shape_.K + shape_.Gv * shape_.V) * Index(sizeof(T)) +
-          (written_.empty() ? 0 : shape_.H * Index(sizeof(double))));
-}
-
-template <class T>
-void AttentionState<T>::reserve(Index slots) {
-  const auto grow = [&](auto& x, Index lanes, Index width) {
-    std::remove_reference_t<decltype(x)> larger(std::size_t(lanes * slots * width));
-    for (Index i = 0; i < lanes && capacity_ > 0; ++i)
-      std::copy_n(x.begin() + i * capacity_ * width, capacity_ * width, larger.begin() + i * slots * width);
-    x.swap(larger);
-  };
-  grow(keys_, shape_.B * shape_.Gk, shape_.K);
-  grow(values_, shape_.B * shape_.Gv, shape_.V);
-  if (!forgotten_.empty()) grow(written_, shape_.B * shape_.H, 1);
-  capacity_ = slots;
-}
-
-template <class T>
-void AttentionState<T>::append(View<const T, 4> k, View<const T, 4> v, View<const T, 3> log_forget) {
-  // A ring behind the sinks; without a window the cache doubles when it is full.
-  const Index slot = window_ == 0 || length_ < sinks_ ? length_ : sinks_ + (length_ - sinks_) % window_;
-  if (slot >= capacity_) reserve(std::max<Index>(2 * capacity_, 64));
-  if (log_forget.present() && forgotten_.empty()) {
-    forgotten_.assign(std::size_t(shape_.B * shape_.H), 0.0);
-    written_.assign(std::size_t(shape_.B * shape_.H * capacity_), 0.0);
-  }
-  for (Index b = 0; b < shape_.B; ++b) {
-    for (Index g = 0; g < shape_.Gk; ++g)
-      for (Index d = 0; d < shape_.K; ++d)
-        keys_[std::size_t(((b * shape_.Gk + g) * capacity_ + slot) * shape_.K + d)] = k(b, 0, g, d);
-    for (Index g = 0; g < shape_.Gv; ++g)
-      for (Index d = 0; d < shape_.V; ++d)
-        values_[std::size_t(((b * shape_.Gv + g) * capacity_ + slot) * shape_.V + d)] = v(b, 0, g, d);
-    for (Index h = 0; h < shape_.H && !forgotten_.empty(); ++h) {
-      double& sum = forgotten_[std::size_t(b * shape_.H + h)];
-      double* written = written_.data() + (b * shape_.H + h) * capacity_;
-      const double f = log_forget.present() ? double(log_forget(b, 0, h)) : 0.0;
-      if (f == -std::numeric_limits<double>::infinity())
-        std::fill(written, written + capacity_, std::numeric_limits<double>::infinity());
-      else
-        sum += f;
-      written[slot] = sum;
-    }
-  }
-  ++length_;
-}
-
-template <class T>
-bool AttentionState<T>::bias(Index b, Index h, T* bias) const {
-  if (forgotten_.empty()) return false;
-  const double now = forgotten_[std::size_t(b * shape_.H + h)];
-  const double* written = written_.data() + (b * shape_.H + h) * capacity_;
-  for (Index j = 0; j < kept(); ++j) bias[j] = T((now - written[j]) * std::numbers::log2e);
-  return true;
-}
-
-template class AttentionState<float>;
-template class AttentionState<double>;
 
 namespace attention_detail {
 namespace {

@@ -126,6 +126,50 @@ TYPED_TEST(AttentionTyped, StreamsOnAGrowingCacheAndOnARing) {
   }
 }
 
+TYPED_TEST(AttentionTyped, StreamsSeveralTokensAtATimeAndFromAFile) {
+  using T = TypeParam;
+  const Index L = 150, H = 4, K = 8, V = 5;
+  Data<T> q(2, L, H, K, 1), k(2, L, 2, K, 2), v(2, L, 1, V, 3), f(2, L, H, 1, 4), o(2, L, H, V, 5), s(2, L, H, V, 6);
+  for (T& x : f.values) x = -std::abs(x);
+  f.values[std::size_t(60 * H)] = -std::numeric_limits<T>::infinity();
+  const View<const T, 3> forget{f.values.data(), {2, L, H}, {L * H, H, 1}};
+  Context context(2);
+  for (const bool forgets : {false, true})
+    for (Index window : {0, 1, 17}) {
+      for (Index sinks : {0, 3}) {
+        const Options options{.window = window, .sinks = sinks};
+        const View<const T, 3> f_all = forgets ? forget : View<const T, 3>();
+        attention<T>({q.view, k.view, v.view, f_all}, options, Form::reference, {.o = o.view}, context);
+        AttentionState<T> state({2, H, 2, 1, K, V}, options);
+        Index begin = 0;
+        for (Index tokens : {2, 0, 1, 60, 5, 1, 20, 61}) {
+          const auto at = [&](auto view) { return view.present() ? slice(view, 1, begin, tokens) : view; };
+          attention_stream<T>({at(q.view), at(k.view), at(v.view), at(f_all)}, options, state, {.o = at(s.view)}, context);
+          begin += tokens;
+          Tensors file;
+          state.add_to(file, "a.");
+          state = AttentionState<T>({2, H, 2, 1, K, V}, options);
+          state.assign(file, "a.");
+        }
+        EXPECT_EQ(state.length(), L);
+        EXPECT_LT((distance<T>(s.view, o.view)), 40 * double(std::numeric_limits<T>::epsilon()))
+            << "window " << window << " sinks " << sinks << " forgets " << forgets;
+      }
+    }
+}
+
+TEST(Attention, StateOfAnotherShapeIsRefused) {
+  Tensors file;
+  AttentionState<float>({1, 2, 2, 2, 4, 4}, {}).add_to(file, "");
+  AttentionState<float> other({1, 2, 2, 2, 8, 4}, {});
+  EXPECT_THROW(other.assign(file, ""), Error);
+  AttentionState<double> wide({1, 2, 2, 2, 4, 4}, {});
+  EXPECT_THROW(wide.assign(file, ""), Error);
+  file.at("length").data<std::int64_t>()[0] = -1;
+  AttentionState<float> same({1, 2, 2, 2, 4, 4}, {});
+  EXPECT_THROW(same.assign(file, ""), Error);
+}
+
 TYPED_TEST(AttentionTyped, AnotherTilingAgrees) {
   using T = TypeParam;
   Data<T> q(1, 200, 1, 33, 1), k(1, 200, 1, 33, 2), v(1, 200, 1, 17, 3), a(1, 200, 1, 17, 4), b(1, 200, 1, 17, 5);
