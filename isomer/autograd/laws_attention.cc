@@ -59,20 +59,7 @@ Var<T> attention(Tape<T>& tape, const AttentionVars<T>& in, const AttentionOptio
   const AttentionInputs<T> all = inputs_of(in).values();
   const Var<T> o = make_output(tape, in);
   require(!o.wanted(), "attention", "expected inputs without gradients beside a state, got some that want one");
-  const Index L = in.q.dim(1);
-  const auto token = [&](Index t) {
-    return AttentionInputs<T>{.q = slice(all.q, 1, t, 1),
-                              .k = slice(all.k, 1, t, 1),
-                              .v = slice(all.v, 1, t, 1),
-                              .log_forget = slice(all.log_forget, 1, t, 1),
-                              .gate = slice(all.gate, 1, t, 1)};
-  };
-  if (state.length() == 0 && L > 1) {
-    tape.timed(Profile::Kind::law, [&] { attention<T>(all, options, Form::automatic, {.o = o.value}, tape.context()); });
-    for (Index t = 0; t < L; ++t) state.append(token(t).k, token(t).v, token(t).log_forget);
-    return o;
-  }
-  for (Index t = 0; t < L; ++t) attention_step<T>(token(t), options, state, {.o = slice(o.value, 1, t, 1)}, tape.context());
+  tape.timed(Profile::Kind::law, [&] { attention_stream<T>(all, options, state, {.o = o.value}, tape.context()); });
   return o;
 }
 
