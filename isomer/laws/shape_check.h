@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "isomer/base/error.h"
+#include "isomer/base/tensor.h"
 #include "isomer/base/view.h"
-#include "isomer/laws/shapes.h"
 
 namespace isomer {
 

@@ -115,10 +115,4 @@ Sizes bind_sizes(const Law& law, const Tensors& inputs) {
   return sizes;
 }
 
-std::string text_of(const std::vector<Index>& shape) {
-  std::string text;
-  for (Index size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
 }  // namespace isomer

@@ -22,7 +22,4 @@ using Axes = std::vector<std::string_view>;
 /// Throws Error unless the tensor has one of the spec's shapes. Letters that are new take their size from the tensor.
 void bind_shape(const std::string& op, const std::string& name, std::string_view dims, const Tensor& tensor, Sizes& sizes);
 
-/// "[2, 19, 4]"
-[[nodiscard]] std::string text_of(const std::vector<Index>& shape);
-
 }  // namespace isomer
