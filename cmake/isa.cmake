@@ -11,15 +11,26 @@ if(ISOMER_SANITIZE STREQUAL "address,undefined")
   list(APPEND ISOMER_SCALAR_FLAGS -fno-sanitize=address)
 endif()
 
+if(ISOMER_SANITIZE STREQUAL "thread")
+  # Its tests run on the scalar instruction set: tasks are cut the same way on every one.
+  list(APPEND ISOMER_AVX2_FLAGS -O0 -fno-sanitize=thread)
+endif()
+
+# For what is not arithmetic (tables, tests, the program): most of the compile time would go into optimising it.
+set(ISOMER_PLAIN_FLAGS -O1)
+if(ISOMER_SANITIZE)
+  set(ISOMER_PLAIN_FLAGS -O0 -fno-sanitize=undefined)
+endif()
+
 function(isomer_isa_flags)
   foreach(file IN LISTS ARGN)
     if(file MATCHES "_avx2\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_AVX2_FLAGS}")
     elseif(file MATCHES "_scalar\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_SCALAR_FLAGS}")
-    elseif(ISOMER_SANITIZE AND file MATCHES "_(law|bench|test)\\.cc$")
-      # Tables of names and sizes, and the tests themselves: nothing to optimise, and most of the compile time under the sanitizers.
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-O0;-fno-sanitize=undefined")
+    elseif(file MATCHES "_(law|bench)\\.cc$")
+      # Tables of names and sizes: nothing to optimise.
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_PLAIN_FLAGS}")
     elseif(file MATCHES "_reference\\.cc$")
       # The reference is the plain equation, without fused operations.
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")
