@@ -57,13 +57,16 @@ struct BandOfA {
 
 enum class Store { set, add };
 
-/// What becomes of C: overwritten, added to, or, with `keep`, row i of it multiplied by keep[i] and added to (Shape Full only).
+/// What becomes of C: overwritten, added to, or, with `keep`, row i of it multiplied by keep[i] and added to, or `after` that
+/// multiplied (Shape Full only).
 template <class T>
 struct Into {
   Store store;
   const T* keep = nullptr;
+  bool after = false;
   ISOMER_INLINE Into(Store how) : store(how) {}  // NOLINT(google-explicit-constructor): most products only say how
-  ISOMER_INLINE explicit Into(const T* factors) : store(Store::add), keep(factors) {}
+  ISOMER_INLINE explicit Into(const T* factors, bool after_adding = false)
+      : store(Store::add), keep(factors), after(after_adding) {}
 };
 
 namespace internal {
@@ -102,7 +105,9 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
       T* q = c + i * ldc + v * V::lanes;
-      if (into.keep)
+      if (into.after)
+        sum[i][v] = V::set(into.keep[i]) * (sum[i][v] + load(q, v));
+      else if (into.keep)
         sum[i][v] = fma(V::set(into.keep[i]), load(q, v), sum[i][v]);
       else if (into.store == Store::add)
         sum[i][v] = sum[i][v] + load(q, v);

@@ -107,7 +107,7 @@ struct Backward {
   template <Isa I>
   void chunk(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
     using Kernel = Kernels<T, I>;
-    Kernel::load(p.x, plan.rule, p.before, s);
+    Kernel::load(p.x, plan.rule, p.before, s, Factor::chunk);
     Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_ahead(p.n, p.h, p.c));
     if (plan.rule.causal) finish<I>(p, s, b, back);
     Kernel::backward_write(p.x, plan.rule, p.before, s, b, back, p.about, Write::add);
@@ -122,7 +122,7 @@ struct Backward {
   // Keys and values of a global state reach the outputs through it alone.
   template <Isa I>
   void finish_global(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
-    Kernels<T, I>::load(p.x, plan.rule, p.before, s);
+    Kernels<T, I>::load(p.x, plan.rule, p.before, s, Factor::chunk);
     Kernels<T, I>::load_keys(p.x, plan.rule, p.before, b);
     std::fill_n(b.grad_k, p.x.C * plan.K, T(0));
     std::fill_n(b.grad_v, p.x.C * plan.V, T(0));
@@ -159,7 +159,7 @@ struct Backward {
     const Scratch<T> s = plan.take_scratch(workspace);
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const Piece p = piece(n, h, c);
-    Kernel::load(p.x, plan.rule, p.before, s);
+    Kernel::load(p.x, plan.rule, p.before, s, Factor::chunk);
     const BackwardRows<T> io = rows_of(n, h, c);
     Kernel::backward_read(p.x, plan.rule, p.before, s, b, io);
     Kernel::backward_write(p.x, plan.rule, p.before, s, b, plan.edge(back, n, h, c), p.about, Write::set);
@@ -196,7 +196,7 @@ struct Backward {
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const Piece p = piece(n, h, c);
     if (!plan.rule.causal) return finish_global<I>(p, s, b, plan.edge(back, n, h, 0));
-    Kernels<T, I>::load(p.x, plan.rule, p.before, s);
+    Kernels<T, I>::load(p.x, plan.rule, p.before, s, Factor::chunk);
     Kernels<T, I>::load_keys(p.x, plan.rule, p.before, b);
     const Rows<T> k = plan.rows(grad.k, n, h, c), v = plan.rows(grad.v, n, h, c);
     copy_rows<T>(k.data, k.stride, b.grad_k, plan.K, p.x.C, plan.K);

@@ -4,6 +4,12 @@
 
 namespace isomer::scalar_decay_detail {
 
+/// Do weights have decays of their own, which q and v do not carry?
+template <class T>
+ISOMER_INLINE bool decays_pairs(const Rule& rule, const Gates<T>& g) {
+  return rule.gated && *g.factored == 0;
+}
+
 template <class T, Isa I>
 void Kernels<T, I>::load_keys(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const BackwardScratch<T>& b) noexcept {
   for (Index i = 0; i < x.C; ++i)
@@ -21,15 +27,16 @@ struct RowSums {
 template <class T, Isa I>
 RowSums<T> decay_row(const Rule& rule, const Gates<T>& g, T* w, T* p, const BackwardScratch<T>& b, Index i) noexcept {
   using V = simd::Vec<T, I>;
-  const Index begin = rule.gated ? g.begin[i] : 0, end = i + 1;
+  const bool decays = decays_pairs(rule, g);
+  const Index begin = decays ? g.begin[i] : 0, end = i + 1;
   for (Index j = 0; j < begin; ++j) w[j] = p[j] = b.decay[j] = b.logits[j] = 0;
   V weights = V::zero(), products = V::zero();
-  const V hi = V::set(rule.gated ? g.row_hi[i] : T(0)), lo = V::set(rule.gated ? g.row_lo[i] : T(0));
+  const V hi = V::set(decays ? g.row_hi[i] : T(0)), lo = V::set(decays ? g.row_lo[i] : T(0));
   each_vector<V>(end - begin, [&](Index at, Index n) {
     const Index j = begin + at;
     const V a = V::load(w + j, n), r = V::load(p + j, n);
     V d = V::set(T(1));
-    if (rule.gated) {
+    if (decays) {
       // Lanes beyond the diagonal may overflow: by way of memory they become zero.
       exp((hi + V::load(g.column_hi + j, n)) + (lo + V::load(g.column_lo + j, n))).store(b.decay + j, n);
       d = V::load(b.decay + j, n);
@@ -37,46 +44,45 @@ RowSums<T> decay_row(const Rule& rule, const Gates<T>& g, T* w, T* p, const Back
       (r * d).store(p + j, n);
       (a * d).store(w + j, n);
     }
-    weights = fma(a, d, weights);
     products = rule.centred ? products + r : fma(a * d, r, products);
+    weights = fma(a, rule.gated && !decays ? V::load(g.at_edge + j, n) : d, weights);
   });
   return {sum(weights), sum(products)};
 }
 
-/// p = inverse·p + delta·decay and w += shift on row i.
+/// p = inverse·p + delta·decay (null: 1) and w += shift on row i.
 template <class T, Isa I>
 void divide_row(const Rule& rule, T* w, T* p, const T* decay, Index i, T inverse, T delta, T shift) noexcept {
   using V = simd::Vec<T, I>;
   const V f = V::set(inverse), add = V::set(delta), up = V::set(shift);
   each_vector<V>(i + 1, [&](Index j, Index n) {
-    const V d = rule.gated ? V::load(decay + j, n) : V::set(T(1));
+    const V d = decay ? V::load(decay + j, n) : V::set(T(1));
     fma(f, V::load(p + j, n), add * d).store(p + j, n);
     if (rule.centred) (V::load(w + j, n) + up).store(w + j, n);
   });
 }
 
-/// What the pairs of row i give to the gates: `between` holds columns minus rows of the gradients of the logarithms of weights.
+/// What the pairs of row i give to the gates: their sum over columns (`between`), and added to those over rows (`inner`).
 /// Rows and columns add up the same numbers in double, so that their differences are exact.
 template <class T, Isa I>
-void pair_row(const BackwardScratch<T>& b, const T* p, Index i) noexcept {
+void pair_row(const BackwardScratch<T>& b, const T* logits, const T* p, Index i) noexcept {
   constexpr int lanes = 4;
   double row[lanes] = {};
+  double* columns = b.inner;
+  columns[i] = 0;
   Index j = 0;
-  for (; j + lanes <= i; j += lanes)
+  for (; j + lanes <= i + 1; j += lanes)
     for (int l = 0; l < lanes; ++l) {
-      const double z = double(b.logits[j + l]) * double(p[j + l]);
-      b.between[j + l] += z;
-      b.inner[j + l] += z;
+      const double z = double(logits[j + l]) * double(p[j + l]);
+      columns[j + l] += z;
       row[l] += z;
     }
-  for (; j < i; ++j) {
-    const double z = double(b.logits[j]) * double(p[j]);
-    b.between[j] += z;
-    b.inner[j] += z;
+  for (; j <= i; ++j) {
+    const double z = double(logits[j]) * double(p[j]);
+    columns[j] += z;
     row[0] += z;
   }
-  b.between[i] = -((row[0] + row[1]) + (row[2] + row[3]));
-  b.inner[i] = double(b.logits[i]) * double(p[i]);
+  b.between[i] = (row[0] + row[1]) + (row[2] + row[3]);
 }
 
 /// The divisor of row i and its gradient. In: grad_q = S dO, y = dO. Out: grad_q lacks what comes from the weights, y = dO /
@@ -86,8 +92,9 @@ void backward_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, c
                   Index i) noexcept {
   T *q = s.qw + i * s.qw_stride, *w = q + x.K, *p = b.p + i * s.kt_stride, *y = b.y + i * x.V, *grad_q = b.grad_q + i * x.K;
   RowSums<T> sums;
-  if (rule.causal && (rule.gated || rule.divides || rule.centred)) sums = decay_row<T, I>(rule, s.gates, w, p, b, i);
-  const T from_state = rule.gated && rule.causal ? s.gates.from_state[i] : T(1);
+  const bool decays = decays_pairs(rule, s.gates);
+  if (rule.causal && (decays || rule.divides || rule.centred)) sums = decay_row<T, I>(rule, s.gates, w, p, b, i);
+  const T from_state = decays && rule.causal ? s.gates.from_state[i] : T(1);
   T inverse = 1, delta = 0, shift = 0;
   if (rule.divides) {
     const T den = sums.weights + (x.empty ? T(0) : from_state * dot<T, I>(q, before.norm, x.K));
@@ -109,14 +116,15 @@ void backward_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, c
   }
   b.delta[i] = delta;
   s.shift[i] = shift;
-  if (rule.causal && (rule.divides || rule.centred)) divide_row<T, I>(rule, w, p, b.decay, i, inverse, delta, shift);
+  if (rule.causal && (rule.divides || rule.centred))
+    divide_row<T, I>(rule, w, p, decays ? b.decay : rule.gated ? s.gates.at_edge : nullptr, i, inverse, delta, shift);
   for (Index j = i + 1; rule.causal && j < x.C && j <= i + gemm::kTileRows; ++j) w[j] = p[j] = 0;
   if (inverse != T(1)) scaled<T, I>(inverse, y, y, x.V);
   if (from_state * inverse != T(1)) scaled<T, I>(from_state * inverse, grad_q, grad_q, x.K);
   if (delta != T(0) && !x.empty) scaled<T, I, true>(from_state * delta, before.norm, grad_q, x.K);
   if (!rule.gated) return;
   b.from_state[i] = double(dot<T, I>(q, grad_q, x.K));
-  if (rule.causal) pair_row<T, I>(b, p, i);
+  if (rule.causal) pair_row<T, I>(b, decays ? b.logits : w, p, i);
 }
 
 template <class T, Isa I>
@@ -128,8 +136,10 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
   T* w = s.qw + K;
   chunk::Prefetch<T, I> prefetch{io.ahead};
   load_keys(x, rule, before, b);
+  const bool decays = decays_pairs(rule, s.gates), factored = rule.gated && !decays;
   for (Index i = 0; i < C; ++i) {
-    scaled<T, I>(T(rule.scale), x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
+    const T scale = factored ? T(rule.scale) * s.gates.from_state[i] : T(rule.scale);
+    scaled<T, I>(scale, x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
     if (io.grad_o.data) copy_row<T, I>(io.grad_o.data + i * io.grad_o.stride, nullptr, b.y + i * V, V);
     for (Index c = 0; c < V && !io.grad_o.data; ++c) b.y[i * V + c] = 0;
   }
@@ -157,8 +167,10 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
   }
   for (Index i = 0; i < C; ++i) {
     T* q = s.qw + i * s.qw_stride;
-    if (rule.gated && rule.causal) scaled<T, I>(s.gates.from_state[i], q, q, K);
-    if (io.grad_q.data) scaled<T, I>(T(rule.scale), b.grad_q + i * K, io.grad_q.data + i * io.grad_q.stride, K);
+    if (decays && rule.causal) scaled<T, I>(s.gates.from_state[i], q, q, K);
+    const T scale = factored ? T(rule.scale) * s.gates.from_state[i] : T(rule.scale);
+    if (io.grad_q.data) scaled<T, I>(scale, b.grad_q + i * K, io.grad_q.data + i * io.grad_q.stride, K);
+    if (rule.gated && rule.causal) b.between[i] = b.inner[i] - b.between[i];
   }
 }
 
@@ -191,7 +203,8 @@ void Kernels<T, I>::backward_state(const Tokens<T>& x, const Rule& rule, const E
   const T* norm = rule.centred ? s.sums_k : rule.divides ? back.norm : nullptr;
   for (Index j = 0; j < C; ++j) {
     T *through = b.through + j * K, *k = b.k + j * K;
-    if (norm) scaled<T, I, true>(T(1), norm, through, K);
+    const T at_edge = rule.gated ? s.gates.at_edge[j] : T(1);
+    if (norm) scaled<T, I, true>(at_edge, norm, through, K);
     if (rule.gated) {
       scaled<T, I>(s.gates.to_state[j], through, through, K);
       b.to_state[j] = double(dot<T, I>(k, through, K));
@@ -202,7 +215,7 @@ void Kernels<T, I>::backward_state(const Tokens<T>& x, const Rule& rule, const E
   }
   gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.k, K, 1}, back.state, V, b.grad_v, V, gemm::Store::add);
   for (Index j = 0; j < C && io.grad_v.data; ++j)
-    copy_row<T, I>(b.grad_v + j * V, nullptr, io.grad_v.data + j * io.grad_v.stride, V);
+    scaled<T, I>(rule.gated ? s.gates.at_edge[j] : T(1), b.grad_v + j * V, io.grad_v.data + j * io.grad_v.stride, V);
   *b.kept = 0;
   if (!rule.gated || x.empty || *s.gates.carry == T(0)) return;
   T kept = dot<T, I>(back.state, before.state, K * V);

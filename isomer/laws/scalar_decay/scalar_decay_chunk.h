@@ -56,6 +56,9 @@ struct Gates {
   double *row_rest, *column_rest;              // [C] what rounding took from the first two
   T *row_hi, *row_lo, *column_hi, *column_lo;  // [C]
   T *from_state, *to_state;                    // [C] weight of the old state in output i, of token j in the new state
+  T* at_edge;                                  // [C] weight of token j seen from the edge before the chunk: e^(column_j − edge)
+  T *from_state_lo, *at_edge_lo;               // [C] what rounding took from their logarithms
+  Index* factored;                             // [1] rows (and columns) of which a weight is from_state_i · at_edge_j
   T* one;                                      // [C] 1 in the scale of output i (stabilised)
   Index* begin;                                // [C] first token that i sees: where all was last forgotten
   T* carry;                                    // [1] weight of the old state in the new one
@@ -72,7 +75,7 @@ struct Scratch {
   Index qw_stride;
   T* kt;  // [K, C] kᵀ
   Index kt_stride;
-  T* sv;               // [K + C, V] the state before the chunk, then v
+  T* sv;               // [K + C, V] the state before the chunk, then v, with its factor of the weights
   T *sums_k, *sums_v;  // [K] [V]
   T *inverse, *shift;  // [C] 1 / divisor; 1 − (q·norm) / n of `subtract`
   T* around;           // an edge without its state, which is in sv
@@ -102,6 +105,8 @@ struct BackwardRows {
 };
 
 enum class Write { add, set };
+/// Which weights are products of two factors: those of the first rows, as many as can be, or all of the chunk or none.
+enum class Factor { rows, chunk };
 
 /// Where a step reads the state [K,V] and where it leaves it: rows of V dense elements, the same memory or not.
 template <class T>
@@ -115,7 +120,7 @@ struct StepState {
 template <class T, Isa I>
 struct Kernels {
   /// Gates, kᵀ and v of the chunk into the scratch.
-  static void load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept;
+  static void load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Factor factor) noexcept;
   /// o, after load(). s.sv holds the state of `before`.
   static void read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
                    const Ahead<T>& ahead) noexcept;

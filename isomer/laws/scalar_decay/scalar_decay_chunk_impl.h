@@ -18,14 +18,17 @@ using chunk::scaled;
 
 /// e^x is 0 in double below this: a decay that forgets everything, like −inf.
 inline constexpr double kForgets = -750;
+/// As long as no logarithm since the edge exceeds this, a decay between two tokens is the product of one to the edge and one from
+/// it: e^±30 leaves 25 decimal orders of a float on either side.
+inline constexpr double kFactors = 30;
 
-/// Logarithms of the gates from the stabiliser before the chunk.
+/// Logarithms of the gates from the stabiliser before the chunk, or 0.
 template <class T, Isa I>
 void scan_gates(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>& g) noexcept {
   constexpr double inf = __builtin_inf();
   // The prefix sum of log_decay, and the largest column or `max`: both since all was last forgotten.
   ExactSum b{0, 0}, top{max, 0};
-  Index begin = 0;
+  Index begin = 0, factored = 0;
   bool forgotten = false;
   for (Index i = 0; i < x.C; ++i) {
     const double f = x.log_decay.data ? double(x.log_decay.data[i * x.log_decay.stride]) : 0.0;
@@ -47,7 +50,10 @@ void scan_gates(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>
     g.in[i] = forgotten ? -inf : rule.stabilised ? max - top.value : b.value;
     g.floor[i] = -(b.value + top.value);
     g.begin[i] = begin;
+    // A row must not know what comes after it: from the first that does not factor, none does.
+    if (factored == i && std::abs(column.value - max) <= kFactors && std::abs(g.in[i]) <= kFactors) ++factored;
   }
+  *g.factored = factored;
   *g.max = rule.stabilised ? double(T(b.value + top.value)) : 0.0;
   for (Index j = 0; j < x.C; ++j) g.out[j] = j < begin ? -inf : ((g.column[j] + b.value) - *g.max) + (g.column_rest[j] + b.rest);
   const double kept = (rule.stabilised ? max + b.value : b.value) - *g.max;
@@ -55,33 +61,50 @@ void scan_gates(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>
 }
 
 template <class T, Isa I>
-void exponentials(const Tokens<T>& x, const Rule& rule, const Gates<T>& g) noexcept {
+void exponentials(const Tokens<T>& x, const Rule& rule, double max, const Gates<T>& g) noexcept {
   using V = simd::Vec<T, I>;
   constexpr double largest = sizeof(T) == 4 ? 88 : 709;
+  const Index factored = *g.factored;
   for (Index i = 0; i < x.C; ++i) {
-    g.row_hi[i] = T(g.row[i]);
-    g.row_lo[i] = T((g.row[i] - double(g.row_hi[i])) + g.row_rest[i]);
-    g.column_hi[i] = T(g.column[i]);
-    g.column_lo[i] = T((g.column[i] - double(g.column_hi[i])) + g.column_rest[i]);
+    const double at = i < factored ? (g.column[i] - max) + g.column_rest[i] : 0.0;
+    g.at_edge[i] = T(at);
+    g.at_edge_lo[i] = T(at - double(g.at_edge[i]));
     g.from_state[i] = T(g.in[i]);
-    g.to_state[i] = T(g.out[i]);
+    g.from_state_lo[i] = i < factored ? T((g.in[i] - double(g.from_state[i])) + g.row_rest[i]) : T(0);
+    g.to_state[i] = T(g.out[i] - at);
     if (rule.stabilised) g.one[i] = T(g.floor[i] < largest ? g.floor[i] : largest);
   }
+  for (Index i = 0; i < x.C && factored < x.C; ++i) {
+    g.row_hi[i] = T(g.row[i]);
+    g.row_lo[i] = T((g.row[i] - double(g.row_hi[i])) + g.row_rest[i]);
+    // What the factor has of the weight, the column has no more.
+    const double column = i < factored ? max : g.column[i], rest = i < factored ? 0.0 : g.column_rest[i];
+    g.column_hi[i] = T(column);
+    g.column_lo[i] = T((column - double(g.column_hi[i])) + rest);
+  }
   const auto exp_in_place = [&](T* p) { each_vector<V>(x.C, [&](Index i, Index n) { exp(V::load(p + i, n)).store(p + i, n); }); };
-  exp_in_place(g.from_state);
+  // e^(hi + lo)
+  const auto exp_of_sum = [&](T* hi, const T* lo) {
+    each_vector<V>(x.C, [&](Index i, Index n) {
+      const V y = exp(V::load(hi + i, n));
+      fma(y, V::load(lo + i, n), y).store(hi + i, n);
+    });
+  };
+  exp_of_sum(g.from_state, g.from_state_lo);
+  exp_of_sum(g.at_edge, g.at_edge_lo);
   exp_in_place(g.to_state);
   if (rule.stabilised) exp_in_place(g.one);
 }
 
-/// Weights of row i from its logits, in place; returns their sum. The six weights after the diagonal become zero: products skip
-/// what lies beyond a tile (gemm::kTileRows) of the diagonal.
+/// Weights of row i from its logits, in place; returns their sum. Logits of rows that factor are weights already.
 template <class T, Isa I>
-T weigh_row(const Tokens<T>& x, const Rule& rule, const Gates<T>& g, T* w, Index i) noexcept {
+T weigh_row(const Rule& rule, const Gates<T>& g, T* w, Index i) noexcept {
   using V = simd::Vec<T, I>;
   V total = V::zero();
-  const Index begin = rule.gated ? g.begin[i] : 0, end = i + 1;
-  for (Index j = 0; j < begin; ++j) w[j] = 0;
-  if (rule.gated) {
+  const Index end = i + 1;
+  if (rule.gated && i >= *g.factored) {
+    const Index begin = g.begin[i];
+    for (Index j = 0; j < begin; ++j) w[j] = 0;
     const V hi = V::set(g.row_hi[i]), lo = V::set(g.row_lo[i]);
     const auto weight = [&](Index j, Index n) {
       const V a = (hi + V::load(g.column_hi + j, n)) + (lo + V::load(g.column_lo + j, n));
@@ -91,15 +114,18 @@ T weigh_row(const Tokens<T>& x, const Rule& rule, const Gates<T>& g, T* w, Index
     for (; j + V::lanes <= end; j += V::lanes) {
       const V y = weight(j, V::lanes);
       y.store(w + j);
-      total = total + y;
+      total = fma(y, V::load(g.at_edge + j), total);
     }
     // Lanes beyond the diagonal may overflow: they must not reach the sum.
     weight(j, end - j).store(w + j, end - j);
-    total = total + V::load(w + j, end - j);
+    total = fma(V::load(w + j, end - j), V::load(g.at_edge + j, end - j), total);
+  } else if (rule.gated && rule.divides) {
+    each_vector<V>(end, [&](Index j, Index n) { total = fma(V::load(w + j, n), V::load(g.at_edge + j, n), total); });
   } else if (rule.divides || rule.centred) {
     each_vector<V>(end, [&](Index j, Index n) { total = total + V::load(w + j, n); });
+  } else {
+    return 0;
   }
-  for (Index j = end; j < x.C && j < end + gemm::kTileRows; ++j) w[j] = 0;
   return sum(total);
 }
 
@@ -112,18 +138,27 @@ ISOMER_INLINE T inverse_divisor(const Rule& rule, T den, T one) {
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept {
+void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
+                         Factor factor) noexcept {
   using V = simd::Vec<T, I>;
   if (rule.gated) {
-    scan_gates<T, I>(x, rule, rule.stabilised ? double(*before.max) : 0.0, s.gates);
-    exponentials<T, I>(x, rule, s.gates);
+    const double max = rule.stabilised ? double(*before.max) : 0.0;
+    scan_gates<T, I>(x, rule, max, s.gates);
+    if (!rule.causal || (factor == Factor::chunk && *s.gates.factored < x.C)) *s.gates.factored = 0;
+    exponentials<T, I>(x, rule, max, s.gates);
   } else {
     *s.gates.carry = T(1);
   }
   gemm::transpose<T, I>(x.C, x.K, x.k.data, x.k.stride, s.kt, s.kt_stride);
   T* values = s.sv + x.K * x.V;
-  for (Index i = 0; i < x.C; ++i)
-    copy_row<T, I>(x.v.data + i * x.v.stride, rule.centred ? before.value_mean : nullptr, values + i * x.V, x.V);
+  const Index factored = rule.gated ? *s.gates.factored : 0;
+  for (Index i = 0; i < x.C; ++i) {
+    const T* v = x.v.data + i * x.v.stride;
+    if (i < factored)
+      scaled<T, I>(s.gates.at_edge[i], v, values + i * x.V, x.V);
+    else
+      copy_row<T, I>(v, rule.centred ? before.value_mean : nullptr, values + i * x.V, x.V);
+  }
   for (Index a = 0; a < x.K && rule.centred; ++a) {
     const V mean = V::set(before.key_mean[a]);
     T* row = s.kt + a * s.kt_stride;
@@ -136,8 +171,8 @@ template <class T, Isa I>
 void prepare_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Index i) noexcept {
   using V = simd::Vec<T, I>;
   T *q = s.qw + i * s.qw_stride, *w = q + x.K;
-  T den = rule.causal ? weigh_row<T, I>(x, rule, s.gates, w, i) : T(0);
-  if (rule.gated && rule.causal) scaled<T, I>(s.gates.from_state[i], q, q, x.K);
+  T den = rule.causal ? weigh_row<T, I>(rule, s.gates, w, i) : T(0);
+  if (rule.gated && rule.causal && i >= *s.gates.factored) scaled<T, I>(s.gates.from_state[i], q, q, x.K);
   if (rule.divides) {
     if (!x.empty) den += dot<T, I>(q, before.norm, x.K);
     s.inverse[i] = inverse_divisor(rule, den, rule.stabilised ? s.gates.one[i] : T(1));
@@ -149,6 +184,8 @@ void prepare_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, co
     const V shift = V::set(s.shift[i]);
     each_vector<V>(rule.causal ? i + 1 : 0, [&](Index j, Index m) { (V::load(w + j, m) + shift).store(w + j, m); });
   }
+  // Products skip what lies beyond a tile (gemm::kTileRows) of the diagonal, but not what lies within.
+  if (rule.causal) each_vector<V>(gemm::kTileRows, [&](Index j, Index m) { V::zero().store(w + i + 1 + j, m); });
 }
 
 template <class T, Isa I>
@@ -156,7 +193,10 @@ void Kernels<T, I>::read(const Tokens<T>& x, const Rule& rule, const Edge<T>& be
                          const Ahead<T>& ahead) noexcept {
   const Index C = x.C, K = x.K;
   Prefetch<T, I> prefetch{ahead};
-  for (Index i = 0; i < C; ++i) scaled<T, I>(T(rule.scale), x.q.data + i * x.q.stride, s.qw + i * s.qw_stride, K);
+  const Index factored = rule.gated && rule.causal ? *s.gates.factored : 0;
+  for (Index i = 0; i < C; ++i)
+    scaled<T, I>(i < factored ? T(rule.scale) * s.gates.from_state[i] : T(rule.scale), x.q.data + i * x.q.stride,
+                 s.qw + i * s.qw_stride, K);
   if (rule.causal)
     gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, s.qw + K, s.qw_stride,
                          gemm::Store::set, prefetch);
@@ -212,22 +252,28 @@ void Kernels<T, I>::write(const Tokens<T>& x, const Rule& rule, const Edge<T>& b
   using V = simd::Vec<T, I>;
   const T carry = *s.gates.carry;
   const bool add = mode == Write::add && !x.empty;
-  if (add && carry != T(1)) scaled<T, I>(carry, after.state, after.state, x.K * x.V);
-  for (Index a = 0; a < x.K && (rule.gated || rule.divides); ++a) {
+  // Where all weights factor, what the chunk adds is seen from the edge before it and moves on with the state.
+  const bool factored = rule.gated && *s.gates.factored == x.C;
+  gemm::Into<T> into = add ? gemm::Store::add : gemm::Store::set;
+  if (add && carry != T(1)) {
+    each_vector<V>(x.K, [&](Index a, Index n) { V::set(carry).store(s.sums_k + a, n); });
+    into = gemm::Into<T>(s.sums_k, factored);
+  }
+  for (Index a = 0; a < x.K && ((rule.gated && !factored) || rule.divides); ++a) {
     T* row = s.kt + a * s.kt_stride;
     V total = V::zero();
     each_vector<V>(x.C, [&](Index j, Index n) {
       V k = V::load(row + j, n);
-      if (rule.gated) {
+      if (rule.gated && !factored) {
         k = k * V::load(s.gates.to_state + j, n);
         k.store(row + j, n);
       }
-      total = total + k;
+      total = rule.gated ? fma(k, V::load(s.gates.at_edge + j, n), total) : total + k;
     });
-    if (rule.divides) after.norm[a] = (add ? carry * after.norm[a] : T(0)) + sum(total);
+    if (rule.divides) after.norm[a] = (add ? carry * after.norm[a] : T(0)) + (factored ? carry * sum(total) : sum(total));
   }
-  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, {s.kt, s.kt_stride, 1}, s.sv + x.K * x.V, x.V, after.state, x.V,
-                       add ? gemm::Store::add : gemm::Store::set);
+  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, {s.kt, s.kt_stride, 1}, s.sv + x.K * x.V, x.V, after.state, x.V, into);
+  if (factored && !add && carry != T(1)) scaled<T, I>(carry, after.state, after.state, x.K * x.V);
   if (mode == Write::add && rule.stabilised) *after.max = T(*s.gates.max);
   if (rule.centred) recentre<T, I>(x, before, after, s, mode);
 }

@@ -51,7 +51,7 @@ struct Forward {
     const bool causal = plan.rule.causal;
     if (edges && causal) plan.copy_edge(edge, plan.edge(edges, n, h, c));
     const Tokens<T> x = plan.tokens(n, h, c);
-    Kernel::load(x, plan.rule, edge, s);
+    Kernel::load(x, plan.rule, edge, s, Factor::rows);
     Ahead<T> ahead;
     const Rows<T> to = output(n, h, c);
     ahead.add(to.data, to.stride, plan.V, x.C);
@@ -88,7 +88,7 @@ struct Forward {
       const Scratch<T> s = plan.take_scratch(workspace);
       const Edge<T> before = plan.edge(edges, n, h, c);
       const Tokens<T> x = plan.tokens(n, h, c);
-      Kernel::load(x, plan.rule, before, s);
+      Kernel::load(x, plan.rule, before, s, Factor::rows);
       Kernel::write(x, plan.rule, before, plan.edge(edges, n, h, c + 1), s, Write::set);
       carries[plan.edge_index(n, h, c)] = *s.gates.carry;
     });
@@ -119,7 +119,7 @@ struct Forward {
       plan.copy_edge(plan.edge(edges, n, h, plan.rule.causal ? c : plan.chunks(n)), edge);
       if (!plan.rule.causal) return read_global<I>(n, h, c, edge, s);
       const Tokens<T> x = plan.tokens(n, h, c);
-      Kernels<T, I>::load(x, plan.rule, edge, s);
+      Kernels<T, I>::load(x, plan.rule, edge, s, Factor::rows);
       Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c), {});
     });
   }

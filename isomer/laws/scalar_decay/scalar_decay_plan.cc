@@ -143,9 +143,11 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
   s.shift = workspace.take<T>(row);
   Gates<T>& g = s.gates;
   for (double** p : {&g.row, &g.column, &g.in, &g.out, &g.floor, &g.row_rest, &g.column_rest}) *p = workspace.take<double>(row);
-  for (T** p : {&g.row_hi, &g.row_lo, &g.column_hi, &g.column_lo, &g.from_state, &g.to_state, &g.one})
+  for (T** p : {&g.row_hi, &g.row_lo, &g.column_hi, &g.column_lo, &g.from_state, &g.to_state, &g.one, &g.at_edge,
+                &g.from_state_lo, &g.at_edge_lo})
     *p = workspace.take<T>(row);
   g.begin = workspace.take<Index>(row);
+  g.factored = workspace.take<Index>(1);
   g.carry = workspace.take<T>(1);
   g.max = workspace.take<double>(1);
   return beside(s, workspace);

@@ -118,6 +118,26 @@ TEST(ScalarDecay, HeadsThatFillVectorsMatchTheReference) {
   }
 }
 
+// Weights of a chunk's first rows are products of two factors, as many as the gates allow: no row may know of later ones.
+TEST(ScalarDecay, LaterGatesChangeNoBitOfEarlierOutputs) {
+  Context context(1);
+  for (Normaliser n : {Normaliser::none, Normaliser::max})
+    for (Index heads : {1, 8}) {
+      const Draw setup{
+          .normaliser = n, .decay = Gate::token, .input = Gate::token, .B = 1, .T = 40, .Gq = heads, .chunk = kChunk};
+      const Results want = Problem<float>(setup).run(Form::chunk, context, false);
+      for (Index t : {5, 20, 39}) {
+        Problem<float> changed(setup);
+        changed.decay.view(0, t, 0) = -50;
+        changed.input.view(0, t, 0) = 10;
+        const std::vector<double> o = changed.run(Form::chunk, context, false).at("o");
+        const Index before = t * setup.H() * setup.V;
+        EXPECT_TRUE(std::equal(o.begin(), o.begin() + before, want.at("o").begin())) << "gate " << t << ", " << heads << " heads";
+        EXPECT_NE(o[before], want.at("o")[before]);
+      }
+    }
+}
+
 TEST(ScalarDecay, SubtractSurvivesLargeMeans) {
   for (Index heads : {1, 8}) {
     const Draw setup{.normaliser = Normaliser::subtract, .T = 300, .Gq = heads, .chunk = kChunk, .key_mean = 1000};
