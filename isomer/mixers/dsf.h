@@ -12,7 +12,7 @@
 //   const DsfMap map = materialise(system);  // the effective attention matrix
 //
 // Structure is kept: the state is `features` numbers for each of `channels` channels, no matrix mixes channels, and Λ_t is
-// diagonal plus at most rank one. Numbers are complex; those of all laws but complex scans are real.
+// diagonal plus at most rank one. Numbers are complex; those of all laws but complex scans are real. dsf.md has the matrices.
 #include <complex>
 #include <optional>
 #include <vector>
