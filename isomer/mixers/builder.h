@@ -33,8 +33,9 @@ class Builder {
   [[nodiscard]] Index size(std::string_view name, Index fallback, std::string_view help, Index least = 1);
   [[nodiscard]] double number(std::string_view name, double fallback, std::string_view help);
   [[nodiscard]] bool flag(std::string_view name, bool fallback, std::string_view help);
-  /// One of `choices`, the first by default.
-  [[nodiscard]] std::string choice(std::string_view name, std::initializer_list<std::string_view> choices, std::string_view help);
+  /// One of `choices`, by default `fallback` or else the first.
+  [[nodiscard]] std::string choice(std::string_view name, std::initializer_list<std::string_view> choices, std::string_view help,
+                                   std::string_view fallback = {});
   /// Refuses an option that was given although it has no effect here, unless `used`; `with` is what would use it.
   void only_with(bool used, std::string_view with, std::initializer_list<std::string_view> names) const;
   /// Heads and the sizes of keys and values of one head, from the options heads, key and value. By default totals are divided
@@ -47,11 +48,13 @@ class Builder {
     Index key_total = 0, value_total = 0;  // 0: the width
     Index key = 0, value = 0;              // of each head, if not 0
   };
-  [[nodiscard]] HeadSizes head_sizes(const HeadDefaults& fallback = {});
+  [[nodiscard]] HeadSizes head_sizes(const HeadDefaults& fallback);
   /// Which positions the preset offers; the first is its default. Declares the option `position`, and those of each position.
   void positions(std::initializer_list<std::string_view> choices);
   [[nodiscard]] const Place& place() const { return place_; }
   [[nodiscard]] Index width() const { return place_.width; }
+  /// The name of what is built, for error texts.
+  [[nodiscard]] const char* preset() const { return graph_.preset.c_str(); }
 
   // Values.
   /// The layer's input, with learned positions added if those were chosen.
@@ -79,7 +82,7 @@ class Builder {
   [[nodiscard]] Value heads(Value in, Index heads);
   [[nodiscard]] Value flat(Value in) { return heads(in, 1); }
   [[nodiscard]] Value normalise(std::string_view name, Value in, graph::Normalise options);
-  /// Applies the chosen position to a query or key [H, K]; call for both. `x` is what selective-rope reads.
+  /// Applies the chosen position to a query or key [H, K]; call for both.
   [[nodiscard]] Value positioned(Value in);
   [[nodiscard]] Value concat(std::vector<Value> parts);
   [[nodiscard]] Value slice(Value in, Index begin, Index size);
@@ -123,15 +126,30 @@ class Builder {
   [[nodiscard]] const std::vector<MixerOption>& options() const { return options_; }
 
  private:
+  /// The text that was given for the option, or null.
   [[nodiscard]] const std::string* declare(std::string_view name, std::string fallback, std::string_view help);
+  void resolve(std::string value) { graph_.options.emplace_back(options_.back().name, std::move(value)); }
   [[nodiscard]] Value law(graph::Law law, std::initializer_list<std::pair<const char*, Value>> inputs, Index heads, Index size);
-  [[nodiscard]] Value angles();
+  [[nodiscard]] Value combine(Binary function, Value a, Value b);
+  [[nodiscard]] Value angles(Index heads, Index size);
+  void drop_unused();
+  [[nodiscard]] std::vector<double> temperatures(Index size) const;
 
+  /// Of selective-rope.
+  struct Phase {
+    bool convolution = true, silu = true, gate = true, bias = false;
+    std::string temperature;
+    double base = 0, maximum = 1;
+    Index rank = 0;
+  };
   Place place_;
   Settings settings_;
   std::vector<MixerOption> options_;
   std::string position_ = "none";
-  Value input_ = {}, x_ = {}, angles_ = {};
+  double rope_base_ = 0;
+  Index positions_ = 0;  // of the learned table
+  Phase phase_;
+  Value x_ = {}, angles_ = {}, output_ = {};
   graph::Graph graph_;
 };
 

@@ -37,10 +37,10 @@ struct Place {
 [[nodiscard]] graph::Graph build_mixer(const Preset& preset, const Place& place, const Settings& settings = {});
 [[nodiscard]] graph::Graph build_mixer(std::string_view preset, const Place& place, const Settings& settings = {});
 
-/// The options that a preset understands at this place, with defaults and help.
+/// The options that a preset understands, with help and with what they are here if not set.
 struct MixerOption {
   std::string name, fallback, help;
 };
-[[nodiscard]] std::vector<MixerOption> options_of(const Preset& preset, const Place& place);
+[[nodiscard]] std::vector<MixerOption> options_of(const Preset& preset, const Place& place, const Settings& settings = {});
 
 }  // namespace isomer

@@ -1,0 +1,90 @@
+// What the builder refuses and how it says so, and a preset that is written here.
+#include "isomer/mixers/builder.h"
+
+#include <gtest/gtest.h>
+
+#include "isomer/base/error.h"
+#include "isomer/mixers/parts.h"
+
+namespace isomer {
+namespace {
+
+std::string error_of(std::string_view preset, const Settings& settings, Index width = 64) {
+  try {
+    (void)build_mixer(preset, {.width = width}, settings);
+  } catch (const Error& problem) {
+    return problem.what();
+  }
+  return "";
+}
+
+TEST(Builder, NamesTheNearestPresetAndOption) {
+  EXPECT_EQ(error_of("glaa", {}), "unknown preset glaa, did you mean gla?");
+  EXPECT_EQ(error_of("gla", {{"haeds", "4"}}), "gla: unknown option haeds, did you mean heads?");
+  EXPECT_EQ(error_of("mamba", {{"positions", "none"}}), "mamba: unknown option positions, did you mean position?");
+}
+
+TEST(Builder, SaysWhichValuesItExpected) {
+  EXPECT_EQ(error_of("gla", {{"heads", "four"}}), "heads: expected a whole number from 1 to 1048576, got four");
+  EXPECT_EQ(error_of("gla", {{"heads", "0"}}), "heads: expected a whole number from 1 to 1048576, got 0");
+  EXPECT_EQ(error_of("gla", {{"heads", "9999999"}}), "heads: expected a whole number from 1 to 1048576, got 9999999");
+  EXPECT_EQ(error_of("gla", {{"gate_power", "much"}}), "gate_power: expected a finite number, got much");
+  EXPECT_EQ(error_of("softmax", {{"bias", "yes"}}), "bias: expected true or false, got yes");
+  EXPECT_EQ(error_of("gla", {{"position", "absolute"}}),
+            "position: expected none, learned, rope or selective-rope, got absolute");
+  EXPECT_EQ(error_of("gla", {}, 0), "gla: expected a width from 1 to 1048576, got 0");
+  EXPECT_THROW((void)build_mixer("gla", {.width = 64, .layer = 2, .layers = 2}), Error);
+}
+
+TEST(Builder, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(error_of("softmax", {{"heads", "3"}}),
+            "softmax: expected heads that divide the key width of 64, got 3; heads=2 is the nearest below");
+  EXPECT_EQ(error_of("softmax", {{"key", "7"}}), "softmax: position=rope needs an even key size, got 7; key=8 is the nearest");
+  EXPECT_EQ(error_of("softmax", {{"key", "7"}, {"position", "none"}}), "");
+  EXPECT_EQ(error_of("softmax", {{"kv_heads", "3"}}), "softmax: expected kv_heads that divide heads=4, got 3");
+  EXPECT_EQ(error_of("softmax", {{"causal", "false"}, {"decay", "true"}}), "softmax: decay=true needs causal=true");
+  EXPECT_EQ(error_of("softmax", {{"rope_base", "500"}, {"position", "none"}}),
+            "softmax: option rope_base has no effect without position=rope");
+  EXPECT_EQ(error_of("gla", {{"phase_gate", "false"}}), "gla: option phase_gate has no effect without position=selective-rope");
+  EXPECT_EQ(error_of("softmax", {{"floor", "1"}}), "softmax: option floor has no effect without denominator=clamp or detach");
+  EXPECT_EQ(error_of("softmax", {{"position", "selective-rope"}, {"kv_heads", "2"}}),
+            "softmax: position=selective-rope needs as many heads of keys as of queries, got 2 and 4");
+  EXPECT_EQ(error_of("linear-elu", {{"causal", "false"}, {"denominator", "count"}}),
+            "linear-elu: denominator=count needs causal=true; denominator=sum is the nearest that works");
+  EXPECT_EQ(error_of("mlstm", {{"normaliser", "none"}}),
+            "mlstm: normaliser=none overflows with exponential gates; the preset mlstm-sig is the nearest that works");
+}
+
+TEST(Builder, OptionsAreResolvedInTheGraph) {
+  const graph::Graph graph = build_mixer("gla", {.width = 64}, {{"heads", "2"}});
+  const auto value = [&](std::string_view name) {
+    for (const auto& [key, text] : graph.options)
+      if (key == name) return text;
+    return std::string("?");
+  };
+  EXPECT_EQ(value("heads"), "2");
+  EXPECT_EQ(value("key"), "16");
+  EXPECT_EQ(value("value"), "32");
+  EXPECT_EQ(value("gate_power"), "16");
+  EXPECT_EQ(graph.law, "channel_decay");
+  EXPECT_TRUE(graph::causal(graph));
+  EXPECT_FALSE(graph::causal(build_mixer("softmax", {.width = 64}, {{"causal", "false"}})));
+  EXPECT_FALSE(graph::causal(build_mixer("linear-elu", {.width = 64}, {{"causal", "false"}})));
+}
+
+TEST(Builder, KeepsOnlyWhatTheOutputNeeds) {
+  const Preset wasteful{.name = "wasteful", .source = "", .summary = "", .build = [](Builder& m) {
+                          const Value kept = m.linear("kept", m.x(), m.width());
+                          (void)m.linear("dropped", kept, 5);
+                          m.output(m.map(Unary::relu, kept));
+                          (void)m.linear("late", kept, 7);
+                        }};
+  const graph::Graph graph = build_mixer(wasteful, {.width = 8});
+  ASSERT_EQ(graph.nodes.size(), 3u);
+  EXPECT_EQ(graph.nodes[1].parameters, "kept");
+  EXPECT_EQ(graph.nodes[2].inputs, std::vector<int>{1});
+  EXPECT_EQ(graph.nodes[2].name, "y");
+}
+
+}  // namespace
+}  // namespace isomer

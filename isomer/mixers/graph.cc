@@ -1,0 +1,35 @@
+#include "isomer/mixers/graph.h"
+
+#include <algorithm>
+
+namespace isomer::graph {
+
+namespace {
+template <class... F>
+struct Overload : F... {
+  using F::operator()...;
+};
+}  // namespace
+
+std::string_view name_of(const Law& law) {
+  return std::visit(
+      Overload{[](const AttentionOptions&) { return "attention"; }, [](const ScalarDecayOptions&) { return "scalar_decay"; },
+               [](const ChannelDecayOptions&) { return "channel_decay"; }, [](const DeltaOptions&) { return "delta"; },
+               [](const ScanOptions&) { return "scan"; }, [](const ScanS6Options&) { return "scan"; }},
+      law.options);
+}
+
+bool causal(const Graph& graph) {
+  const auto looks_ahead = [](const Node& node) {
+    if (const auto* mean = std::get_if<Mean>(&node.work)) return !mean->causal;
+    if (std::holds_alternative<LocalImageSum>(node.work)) return true;
+    const auto* law = std::get_if<Law>(&node.work);
+    if (law == nullptr) return false;
+    if (const auto* a = std::get_if<AttentionOptions>(&law->options)) return a->direction != AttentionOptions::Direction::causal;
+    const auto* s = std::get_if<ScalarDecayOptions>(&law->options);
+    return s != nullptr && s->direction != ScalarDecayOptions::Direction::causal;
+  };
+  return std::none_of(graph.nodes.begin(), graph.nodes.end(), looks_ahead);
+}
+
+}  // namespace isomer::graph

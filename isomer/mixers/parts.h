@@ -1,0 +1,89 @@
+#pragma once
+// What several presets are made of. A preset that shares nothing with others uses the builder alone.
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "isomer/mixers/builder.h"
+
+namespace isomer::parts {
+
+/// x W of `heads` heads; its name in equations is that of the weight.
+[[nodiscard]] Value project(Builder& m, std::string_view name, Index heads, Index size, graph::Linear options = {});
+
+/// f(x W + b), one number for each head.
+[[nodiscard]] Value head_gate(Builder& m, std::string_view name, Index heads, Unary f);
+
+/// Ends the mixer with a projection to the width.
+void output(Builder& m, Value o, graph::Linear options = {});
+
+/// What stands in place of softmax's denominator, and the gates and norms around it (Mongaras & Larson 2025, arXiv 2507.23632:
+/// the variants of their code, but for the clamp of logits at 5, which no law has). From sums Σ_s w_ts v_s:
+///   denominator  sum         Σ w v / Σ w
+///                clamp       Σ w v / max(Σ w, floor)
+///                detach      Σ w v / (Σ w + floor), without a gradient through it
+///                cumulative  Σ w v / max(1, Σ_s e^{g_s}), g_s of each key alone
+///                count       Σ w v / t
+///                none        Σ w v
+///   norm         l2, l2-size (times the size of a head), rms, layer: of each head
+///   in_gate      a sigmoid of each token on its value
+///   out_gate     a sigmoid of each token on its output, before or after the norm
+struct Readout {
+  std::string_view denominator = "sum", norm = "none", out_gate = "none";
+  double floor = 1;
+};
+
+/// What sums can be had with: attention's normalisers; linear attention has sum and none.
+enum class Sums { sum, none, count, gate, l2, rms, layer };
+
+struct Summed {
+  Index heads = 1;              // of queries
+  bool laws_normalise = false;  // does the law offer all of Sums?
+  bool positive = true;         // are the weights never negative?
+  bool causal = true;
+  std::function<Value(Value v, Sums kind, Value gate)> law;
+};
+
+/// Reads the options and computes it.
+[[nodiscard]] Value read_out(Builder& m, Value v, const Readout& fallback, const Summed& summed);
+
+/// Softmax attention and its relatives.
+struct AttentionMixer {
+  AttentionOptions options = {};
+  Readout readout = {};
+};
+void attention_mixer(Builder& m, const AttentionMixer& what);
+
+/// Linear attention with a feature map of queries and keys.
+struct LinearMixer {
+  std::function<Value(Value in)> feature;
+  bool positive = true;  // are features never negative?
+  double scale = 1;      // of the weights
+  double eps = 0;        // added to the denominator
+  Readout readout = {};
+  Builder::HeadSizes sizes;
+  Value log_decay = {}, log_input = {};
+};
+/// Declares positions and head sizes, which feature maps need.
+[[nodiscard]] Builder::HeadSizes linear_sizes(Builder& m, const Builder::HeadDefaults& fallback = {});
+void linear_mixer(Builder& m, const LinearMixer& what);
+
+/// A short convolution with SiLU, or SiLU alone when width is 0.
+[[nodiscard]] Value short_convolution(Builder& m, std::string_view name, Value in, Index width, bool bias = false);
+
+/// The xLSTM layers: exponential or sigmoid input gates (mlstm, mlstm-sig).
+enum class InputGate { exponential, sigmoid };
+void mlstm_mixer(Builder& m, InputGate kind);
+
+/// q, k and v of the delta rule through convolutions and SiLU, and beta; declares conv and negative.
+struct DeltaInputs {
+  Value q, k, v, beta;
+};
+[[nodiscard]] DeltaInputs delta_inputs(Builder& m, const Builder::HeadSizes& sizes);
+
+/// The bias of steps: softplus of it is log-uniform from 0.001 to 0.1.
+[[nodiscard]] inline graph::Init steps() { return {.kind = graph::Init::Kind::softplus_inverse, .a = 1e-3, .b = 0.1}; }
+/// -e^A softplus(step): the log decay of Mamba-2 and its followers; A = log of uniform numbers from `least` to 16.
+[[nodiscard]] Value decay_of_steps(Builder& m, Value step, Index heads, double least);
+
+}  // namespace isomer::parts

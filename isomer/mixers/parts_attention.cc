@@ -1,0 +1,36 @@
+#include <array>
+
+#include "isomer/base/error.h"
+#include "isomer/mixers/parts.h"
+
+namespace isomer::parts {
+
+void attention_mixer(Builder& m, const AttentionMixer& what) {
+  AttentionOptions options = what.options;
+  m.positions({"rope", "none", "learned", "selective-rope"});
+  const auto [H, K, V] = m.head_sizes({});
+  const Index G = m.size("kv_heads", H, "heads of keys and values; each serves heads / kv_heads queries");
+  require(H % G == 0, m.preset(), "expected kv_heads that divide heads=", H, ", got ", G);
+  const bool bias = m.flag("bias", false, "biases of q, k and v");
+  const bool causal = m.flag("causal", true, "a token sees itself and those before");
+  const bool decay = m.flag("decay", false, "weights fade by sums of a linear gate / 1024 (may also grow)");
+  if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
+  require(causal || !decay, m.preset(), "decay=true needs causal=true");
+
+  const Value q = m.positioned(project(m, "q", H, K, {.bias = bias}));
+  const Value k = m.positioned(project(m, "k", G, K, {.bias = bias}));
+  const Value v = project(m, "v", G, V, {.bias = bias});
+  const Value fade = decay ? m.affine(m.heads(m.linear("decay", m.x(), H, {.bias = true}), H), 1.0 / 1024) : Value{};
+  const auto law = [&](Value values, Sums kind, Value gate) {
+    using Normaliser = AttentionOptions::Normaliser;
+    // In the order of Sums.
+    constexpr std::array kNormalisers{Normaliser::sum, Normaliser::none, Normaliser::count, Normaliser::gate,
+                                      Normaliser::l2,  Normaliser::rms,  Normaliser::layer};
+    options.normaliser = kNormalisers[std::size_t(kind)];
+    return m.attention({.q = q, .k = k, .v = values, .log_forget = fade, .gate = gate}, options);
+  };
+  const bool odd = options.kernel == AttentionOptions::Kernel::taylor && options.order % 2 != 0;
+  output(m, read_out(m, v, what.readout, {.heads = H, .laws_normalise = true, .positive = !odd, .causal = causal, .law = law}));
+}
+
+}  // namespace isomer::parts

@@ -1,0 +1,116 @@
+#include "isomer/base/error.h"
+#include "isomer/mixers/parts.h"
+
+namespace isomer::parts {
+
+Value project(Builder& m, std::string_view name, Index heads, Index size, graph::Linear options) {
+  return m.heads(m.linear(name, m.x(), heads * size, std::move(options)), heads);
+}
+
+Value head_gate(Builder& m, std::string_view name, Index heads, Unary f) {
+  return m.map(f, m.heads(m.linear(name, m.x(), heads, {.bias = true}), heads));
+}
+
+void output(Builder& m, Value o, graph::Linear options) { m.output(m.linear("o", o, m.width(), std::move(options))); }
+
+namespace {
+struct Chosen {
+  std::string denominator, norm, out_gate;
+  double floor;
+  bool in_gate, gain;
+};
+
+void refuse_denominators(const Builder& m, const Chosen& c, const Summed& summed) {
+  const bool divides = c.denominator == "sum" || c.denominator == "detach";
+  require(summed.positive || !divides, m.preset(), "denominator=", c.denominator,
+          " needs weights that are never negative, which these are not; denominator=clamp is the nearest that works");
+  const bool counts = c.denominator == "count" || c.denominator == "cumulative";
+  require(summed.causal || !counts, m.preset(), "denominator=", c.denominator,
+          " needs causal=true; denominator=sum is the nearest that works");
+}
+
+Chosen read_options(Builder& m, const Readout& fallback, const Summed& summed) {
+  Chosen c;
+  c.denominator = m.choice("denominator", {"sum", "clamp", "detach", "cumulative", "count", "none"},
+                           "what sums of values are divided by", fallback.denominator);
+  c.norm = m.choice("norm", {"none", "l2", "l2-size", "rms", "layer"}, "norm of each head's output", fallback.norm);
+  c.gain = m.flag("norm_gain", c.norm == "rms" || c.norm == "layer", "a learned factor for each channel of the norm");
+  c.in_gate = m.flag("in_gate", false, "a sigmoid gate of each head on the values");
+  c.out_gate = m.choice("out_gate", {"none", "before", "after"}, "a sigmoid gate of each head, before or after the norm",
+                        fallback.out_gate);
+  const bool clamps = c.denominator == "clamp", detaches = c.denominator == "detach";
+  // With a gate the authors add 1e-4 to a detached denominator.
+  c.floor = m.number("floor", detaches ? (c.out_gate == "none" ? 0 : 1e-4) : fallback.floor,
+                     "clamp: the least denominator; detach: what is added to it");
+  m.only_with(clamps || detaches, "denominator=clamp or detach", {"floor"});
+  m.only_with(c.norm == "rms" || c.norm == "layer", "norm=rms or layer", {"norm_gain"});
+  refuse_denominators(m, c, summed);
+  return c;
+}
+
+/// Σ w v / Σ w, with the denominator as one more value: the sums of ones.
+Value over_sums(Builder& m, Value v, const Chosen& c, const Summed& summed) {
+  const Index V = m.node(v).size;
+  const Value ones = m.affine(m.slice(v, 0, 1), 0, 1);
+  const Value all = summed.law(m.concat({v, ones}), Sums::none, {});
+  Value below = m.slice(all, V, 1);
+  if (c.denominator == "clamp") {
+    below = m.map(Unary::max_with, below, {.a = c.floor});
+  } else {
+    below = m.add_node({.work = graph::Detach{}, .inputs = {below.node}, .heads = m.node(below).heads, .size = 1});
+    below = m.affine(below, 1, c.floor);
+  }
+  return m.multiply(m.slice(all, 0, V), m.map(Unary::reciprocal, below));
+}
+
+Value divided(Builder& m, Value v, const Chosen& c, const Summed& summed) {
+  if (c.denominator == "clamp" || c.denominator == "detach") return over_sums(m, v, c, summed);
+  if (c.denominator == "sum") return summed.law(v, Sums::sum, {});
+  if (c.denominator == "count" && summed.laws_normalise) return summed.law(v, Sums::count, {});
+  const Value o = summed.law(v, Sums::none, {});
+  if (c.denominator == "count") {
+    const Value position = m.add_node({.work = graph::Position{}, .size = 1});
+    return m.multiply(o, m.map(Unary::reciprocal, position));
+  }
+  if (c.denominator == "none") return o;
+  const Value weights = head_gate(m, "denominator", summed.heads, Unary::exp);
+  const Value sums = m.add_node({.work = graph::RunningSum{}, .inputs = {weights.node}, .heads = summed.heads, .size = 1});
+  return m.multiply(o, m.map(Unary::reciprocal, m.map(Unary::max_with, sums, {.a = 1})));
+}
+
+Value normalised(Builder& m, Value o, const Chosen& c) {
+  if (c.norm == "none") return o;
+  const Norm kind = c.norm == "rms" ? Norm::rms : c.norm == "layer" ? Norm::layer : Norm::l2;
+  const double eps = kind == Norm::rms ? 1e-6 : kind == Norm::layer ? 1e-5 : 1e-12;
+  o = m.normalise("norm", o, {.kind = kind, .eps = eps, .weight = c.gain, .bias = c.gain && kind == Norm::layer, .shared = true});
+  return c.norm == "l2-size" ? m.affine(o, double(m.node(o).size)) : o;
+}
+
+/// The normaliser of the law that does all of it, if there is one. Norms do not see a positive factor of the row.
+Sums whole(const Chosen& c, const Summed& summed) {
+  if (!summed.laws_normalise) return Sums::none;
+  if (c.denominator == "count" && c.norm == "none" && c.out_gate != "none") return Sums::gate;
+  const bool scaled = c.denominator == "sum" || c.denominator == "count" || c.denominator == "none";
+  if (!scaled || c.gain || c.out_gate == "before") return Sums::none;
+  return c.norm == "l2" ? Sums::l2 : c.norm == "rms" ? Sums::rms : c.norm == "layer" ? Sums::layer : Sums::none;
+}
+}  // namespace
+
+Value read_out(Builder& m, Value v, const Readout& fallback, const Summed& summed) {
+  const Chosen c = read_options(m, fallback, summed);
+  if (c.in_gate) v = m.named("v", m.multiply(v, head_gate(m, "in_gate", m.node(v).heads, Unary::sigmoid)));
+  const auto gated = [&](Value o) { return m.multiply(o, head_gate(m, "out_gate", summed.heads, Unary::sigmoid)); };
+  const Sums kind = whole(c, summed);
+  if (kind == Sums::gate) return summed.law(v, kind, head_gate(m, "out_gate", summed.heads, Unary::sigmoid));
+  Value o;
+  if (kind != Sums::none) {
+    o = summed.law(v, kind, {});
+  } else {
+    o = divided(m, v, c, summed);
+    if (c.out_gate == "before") o = gated(o);
+    o = normalised(m, o, c);
+  }
+  return c.out_gate == "after" ? gated(o) : o;
+}
+
+}  // namespace isomer::parts

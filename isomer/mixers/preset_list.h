@@ -1,0 +1,11 @@
+#pragma once
+// The presets of the folder presets/, as the build has found them (cmake/presets.cmake writes the source).
+#include <span>
+
+#include "isomer/mixers/preset.h"
+
+namespace isomer::internal {
+
+[[nodiscard]] std::span<const Preset* const> preset_list();
+
+}  // namespace isomer::internal

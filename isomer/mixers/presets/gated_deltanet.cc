@@ -1,0 +1,26 @@
+// gated-deltanet: S_t = a_t (I - b_t k_t k_tᵀ) S_{t-1} + b_t k_t v_tᵀ; a = exp(-e^A softplus(x W + dt)), b = sigmoid(x W) (twice
+// that for negative eigenvalues). q, k, v through convolutions and SiLU, q and k of length one, gated RMS norm.
+#include "isomer/mixers/parts.h"
+
+namespace isomer::preset {
+
+namespace {
+void build(Builder& m) {
+  m.positions({"none", "learned", "rope", "selective-rope"});
+  const Index d = m.width();
+  const auto [H, K, V] = m.head_sizes({.key_total = 3 * d / 4, .value_total = 3 * d / 2});
+  const parts::DeltaInputs in = parts::delta_inputs(m, {H, K, V});
+  const Value step = m.linear("step", m.x(), H, {.bias = true, .bias_init = parts::steps()});
+  const Value log_decay = parts::decay_of_steps(m, m.heads(m.map(Unary::softplus, step), H), H, 1e-4);
+  Value o = m.delta({.q = in.q, .k = in.k, .v = in.v, .beta = in.beta, .log_decay = log_decay}, {.l2norm = true});
+  o = m.normalise("norm", o, {.kind = Norm::rms, .eps = 1e-5, .weight = true, .shared = true});
+  parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)));
+}
+}  // namespace
+
+extern const Preset gated_deltanet{.name = "gated-deltanet",
+                                   .source = "Yang et al. 2024, Gated DeltaNet (arXiv 2412.06464), eq. 10",
+                                   .summary = "delta rule with a decay of each head",
+                                   .build = build};
+
+}  // namespace isomer::preset

@@ -1,0 +1,12 @@
+// softmax: o_t = Σ_s softmax_s(q_t·k_s / √K) v_s. The options are the ablations of Mongaras & Larson, P1.3 (parts.h); what their
+// code clamps at 5 is not clamped here.
+#include "isomer/mixers/parts.h"
+
+namespace isomer::preset {
+
+extern const Preset softmax{.name = "softmax",
+                            .source = "Vaswani et al. 2017; ablations: Mongaras & Larson 2025 (arXiv 2507.23632)",
+                            .summary = "softmax attention with rotary positions",
+                            .build = [](Builder& m) { parts::attention_mixer(m, {}); }};
+
+}  // namespace isomer::preset
