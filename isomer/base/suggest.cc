@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "isomer/base/error.h"
+
 namespace isomer {
 
 int edit_distance(std::string_view a, std::string_view b) {
@@ -31,6 +33,16 @@ std::string nearest(std::string_view word, std::span<const std::string> names) {
 std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
   const std::string name = nearest(word, names);
   return name.empty() ? name : ", did you mean " + name + "?";
+}
+
+std::size_t position_of(const char* op, std::string_view name, std::span<const std::string_view> names) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return std::size_t(found - names.begin());
+  std::string all;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    all += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + std::string(names[i]);
+  const std::vector<std::string> copies(names.begin(), names.end());
+  fail(op, "expected ", all, ", got ", name, did_you_mean(name, copies));
 }
 
 }  // namespace isomer

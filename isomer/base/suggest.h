@@ -15,4 +15,7 @@ namespace isomer {
 /// ", did you mean X?", or nothing when there is no name to offer.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> names);
 
+/// The position of `name` among `names`. Throws Error "op: expected A, B or C, got D, did you mean B?" when there is none.
+[[nodiscard]] std::size_t position_of(const char* op, std::string_view name, std::span<const std::string_view> names);
+
 }  // namespace isomer

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
+
+#include "isomer/base/error.h"
 
 namespace isomer {
 namespace {
@@ -19,6 +22,17 @@ TEST(Suggest, FindsTheNearest) {
   EXPECT_EQ(nearest("scalar-decay", names), "scalar_decay");
   EXPECT_EQ(did_you_mean("atention", names), ", did you mean attention?");
   EXPECT_EQ(did_you_mean("x", {}), "");
+}
+
+TEST(Suggest, FindsANameOrSaysWhichThereAre) {
+  constexpr std::array<std::string_view, 3> kNames{"constant", "cosine", "linear"};
+  EXPECT_EQ(position_of("schedule", "cosine", kNames), 1u);
+  try {
+    (void)position_of("schedule", "cosin", kNames);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "schedule: expected constant, cosine or linear, got cosin, did you mean cosine?");
+  }
 }
 
 }  // namespace

@@ -58,12 +58,7 @@ Tensor copy_of(const Parameter<T>& p, const Buffer<T>& numbers) {
 
 std::string_view name_of(OptimiserKind kind) { return kNames[std::size_t(kind)]; }
 
-OptimiserKind optimiser_named(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found != kNames.end()) return OptimiserKind(found - kNames.begin());
-  const std::array<std::string, 2> names{std::string(kNames[0]), std::string(kNames[1])};
-  fail("optimiser", "expected adamw or sgd, got ", name, did_you_mean(name, names));
-}
+OptimiserKind optimiser_named(std::string_view name) { return OptimiserKind(position_of("optimiser", name, kNames)); }
 
 template <class T>
 std::size_t Optimiser<T>::group_of(const Parameter<T>& parameter) const {

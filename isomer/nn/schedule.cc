@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <string>
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
@@ -26,13 +25,7 @@ double progress(Index step, double begin, double end) {
 
 std::string_view name_of(Kind kind) { return kNames[std::size_t(kind)]; }
 
-Kind schedule_named(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found != kNames.end()) return Kind(found - kNames.begin());
-  const std::array<std::string, 4> names{std::string(kNames[0]), std::string(kNames[1]), std::string(kNames[2]),
-                                         std::string(kNames[3])};
-  fail("schedule", "expected constant, cosine, linear or warmup-stable-decay, got ", name, did_you_mean(name, names));
-}
+Kind schedule_named(std::string_view name) { return Kind(position_of("schedule", name, kNames)); }
 
 void check(const Schedule& schedule) {
   require(schedule.steps >= 0, "schedule", "expected steps >= 0, got ", schedule.steps);
