@@ -30,10 +30,6 @@ struct Spread {
   [[nodiscard]] View<const T, 4> value() const { return spread(var.value, shape); }
 };
 
-/// Sets `into`, or adds to it, x summed over the axes where `into` has size 1: in double, in an order that the shape fixes.
-template <class T>
-void sum_into(View<const T, 4> x, const GradientTarget<T>& into, Context& context);
-
 /// Where a kernel may set gradients, whatever arrived before. Holds the context's scratch until it is destroyed.
 template <class T>
 class Filling {

@@ -3,25 +3,11 @@
 #include <algorithm>
 
 #include "isomer/base/error.h"
-#include "isomer/kernels/rows.h"
+#include "isomer/kernels/elementwise/sum.h"
 
 namespace isomer {
 
 namespace internal {
-template <class T>
-void add_to(View<const T, 4> x, View<T, 4> y, Context& context) {
-  const Index R = row_count(y), D = y.shape[3];
-  context.parallel(row_blocks(R), [&](Index block, Workspace&) {
-    const RowRange range = row_block(block, R);
-    const Rows<const T> from = rows_of(x);
-    const Rows<T> to = rows_of(y);
-    for (Index r = range.begin; r < range.end; ++r)
-      for (Index d = 0; d < D; ++d) to.row(r)[d * y.stride[3]] += from.row(r)[d * x.stride[3]];
-  });
-}
-template void add_to<float>(View<const float, 4>, View<float, 4>, Context&);
-template void add_to<double>(View<const double, 4>, View<double, 4>, Context&);
-
 namespace {
 /// Elements from the first to behind the last of a view with positive strides.
 template <class T>
@@ -33,13 +19,20 @@ Index extent(const View<T, 4>& view) {
 }  // namespace
 }  // namespace internal
 
+namespace {
+template <class T>
+void fill(View<T, 4> x, T value, Context& context) {
+  copy<T>({&value, x.shape, {}}, x, context);
+}
+}  // namespace
+
 template <class T>
 auto Tape<T>::slot(const Slot& from) -> Slot* {
   return new (memory_.template take<Slot>(1)) Slot(from);
 }
 
 template <class T>
-Var<T> Tape<T>::make(const Shape4& shape, std::initializer_list<Var<T>> inputs) {
+Var<T> Tape<T>::make(const Shape4& shape, std::span<const Var<T>> inputs) {
   Index size = 1;
   for (const Index n : shape) size *= n;
   const bool wanted = recording() && std::any_of(inputs.begin(), inputs.end(), [](const Var<T>& in) { return in.wanted(); });
@@ -49,7 +42,7 @@ Var<T> Tape<T>::make(const Shape4& shape, std::initializer_list<Var<T>> inputs) 
 
 template <class T>
 Var<T> Tape<T>::piece(Var<T> of, View<T, 4> view) {
-  return {view, slot({.base = of.slot->base, .whole = of.slot, .wanted = of.wanted()})};
+  return {view, slot({.base = of.slot->base, .whole = of.slot, .piece = view, .wanted = of.wanted()})};
 }
 
 template <class T>
@@ -101,11 +94,7 @@ View<T, 4> Tape<T>::gradient_view(Var<T> var) {
 template <class T>
 View<const T, 4> Tape<T>::arrived(Var<T> output) {
   const View<T, 4> view = gradient_view(output);
-  if (output.slot->written) return view;
-  for (Index b = 0; b < view.shape[0]; ++b)
-    for (Index t = 0; t < view.shape[1]; ++t)
-      for (Index h = 0; h < view.shape[2]; ++h)
-        for (Index d = 0; d < view.shape[3]; ++d) view(b, t, h, d) = T(0);
+  if (!output.slot->written) fill(view, T(0), context_);
   output.slot->written = true;
   return view;
 }
@@ -113,8 +102,15 @@ View<const T, 4> Tape<T>::arrived(Var<T> output) {
 template <class T>
 GradientTarget<T> Tape<T>::target(Var<T> input) {
   if (!input.wanted()) return {};
-  const GradientTarget<T> into{gradient_view(input), input.slot->written ? Accumulate::add : Accumulate::set};
-  input.slot->written = true;
+  Slot& slot = *input.slot;
+  if (slot.partial && !slot.written) {
+    const View<T, 4> whole =
+        slot.whole != nullptr ? slot.piece : View<T, 4>{slot.base, {1, 1, 1, slot.size}, {slot.size, slot.size, slot.size, 1}};
+    fill(gradient_view({whole, &slot}), T(0), context_);
+    slot.written = true;
+  }
+  const GradientTarget<T> into{gradient_view(input), slot.written ? Accumulate::add : Accumulate::set};
+  slot.written = true;
   return into;
 }
 
@@ -148,11 +144,7 @@ void Tape<T>::backward() {
 
 template <class T>
 void Tape<T>::backward(Var<T> loss) {
-  const View<T, 4> ones = seed(loss);
-  for (Index b = 0; b < ones.shape[0]; ++b)
-    for (Index t = 0; t < ones.shape[1]; ++t)
-      for (Index h = 0; h < ones.shape[2]; ++h)
-        for (Index d = 0; d < ones.shape[3]; ++d) ones(b, t, h, d) = T(1);
+  fill(seed(loss), T(1), context_);
   backward();
 }
 

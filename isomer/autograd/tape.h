@@ -20,6 +20,7 @@
 #include "isomer/autograd/profile.h"
 #include "isomer/autograd/var.h"
 #include "isomer/base/context.h"
+#include "isomer/kernels/elementwise/sum.h"
 #include "isomer/laws/attention/attention.h"
 #include "isomer/laws/tape.h"
 
@@ -53,9 +54,17 @@ class Tape {
   // For ops, forward.
 
   /// A new uninitialised value; it wants a gradient when one of `inputs` does.
-  [[nodiscard]] Var<T> make(const Shape4& shape, std::initializer_list<Var<T>> inputs);
+  [[nodiscard]] Var<T> make(const Shape4& shape, std::span<const Var<T>> inputs);
+  [[nodiscard]] Var<T> make(const Shape4& shape, std::initializer_list<Var<T>> inputs) {
+    return make(shape, std::span(inputs.begin(), inputs.size()));
+  }
   /// The same memory in another shape or with other strides.
   [[nodiscard]] static Var<T> alias(Var<T> of, View<T, 4> view) { return {view, of.slot}; }
+  /// A part of `of`: its gradients are added to that of the whole, which starts as zeros.
+  [[nodiscard]] static Var<T> part(Var<T> of, View<T, 4> view) {
+    if (of.slot != nullptr && view.size() != of.value.size()) of.slot->partial = true;
+    return alias(of, view);
+  }
   /// A part of `of` with a gradient of its own; for split().
   [[nodiscard]] Var<T> piece(Var<T> of, View<T, 4> view);
   /// Memory that lives as long as the tape's values.
@@ -169,7 +178,7 @@ void Tape<T>::overwrite(Var<T> input, F f) {
   const Shape4& s = into.view.shape;
   const View<T, 4> part = contiguous(scratch.take<T>(into.view.size()), {s[0], s[1], s[2], s[3]});
   f(part);
-  internal::add_to<T>(part, into.view, context_);
+  add_to<T>(part, into.view, context_);
 }
 
 extern template class Tape<float>;

@@ -18,13 +18,12 @@ struct Slot {
   T* grad = nullptr;        // null until something is written to it
   Index size = 0;           // elements from base on
   Slot* whole = nullptr;    // a piece of split(): where its memory belongs
+  View<T, 4> piece = {};    // and what of it is the piece
   bool wanted = false;      // does a gradient go on from here?
   bool written = false;     // has a gradient arrived?
+  bool partial = false;     // gradients arrive for slices of it: they are added to zeros
   bool persistent = false;  // of a parameter: its memory is not the tape's
 };
-/// y += x.
-template <class T>
-void add_to(View<const T, 4> x, View<T, 4> y, Context& context);
 }  // namespace internal
 
 /// A value on the tape, or a parameter. Copying copies the handle.

@@ -1,0 +1,156 @@
+#include "isomer/autograd/elementwise.h"
+
+#include <algorithm>
+
+#include "isomer/base/error.h"
+#include "isomer/kernels/check_shape.h"
+#include "isomer/kernels/elementwise/features.h"
+#include "isomer/kernels/elementwise/gated.h"
+#include "isomer/kernels/elementwise/sum.h"
+
+namespace isomer {
+
+template <class T>
+Var<T> unary(Tape<T>& tape, Unary f, Var<T> x, UnaryOptions options) {
+  if (f == Unary::identity) return x;
+  const Var<T> y = tape.make(x.shape(), {x});
+  unary<T>(f, options, x.value, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    unary_vjp<T>(f, options, x.value, back.arrived(y), dx.view, dx.mode, back.context());
+  });
+  return y;
+}
+
+template <class T>
+Var<T> binary(Tape<T>& tape, Binary f, Var<T> a, Var<T> b) {
+  Shape4 shape = a.shape();
+  // An axis of size 1 is repeated, even no times.
+  for (std::size_t axis = 0; axis < 4; ++axis)
+    if (shape[axis] == 1) shape[axis] = b.shape()[axis];
+  const Var<T> y = tape.make(shape, {a, b});
+  binary<T>(f, a.value, b.value, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const View<const T, 4> dy = back.arrived(y);
+    // One after the other: a and b may be the same value.
+    if (const auto da = back.target(a); da.present())
+      binary_vjp<T>(f, a.value, b.value, dy, {.da = da.view, .accumulate_a = da.mode}, back.context());
+    if (const auto db = back.target(b); db.present())
+      binary_vjp<T>(f, a.value, b.value, dy, {.db = db.view, .accumulate_b = db.mode}, back.context());
+  });
+  return y;
+}
+
+template <class T>
+Var<T> gated(Tape<T>& tape, Unary f, Var<T> gate, Var<T> x) {
+  const bool one_pass = f == Unary::sigmoid || f == Unary::silu || f == Unary::gelu;
+  if (!one_pass || gate.shape() != x.shape()) return multiply(tape, unary(tape, f, gate), x);
+  const Var<T> y = tape.make(x.shape(), {gate, x});
+  gated<T>(f, gate.value, x.value, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const View<const T, 4> dy = back.arrived(y);
+    const auto dg = back.target(gate), dx = back.target(x);
+    const auto run = [&](const GatedGradients<T>& gradients) {
+      gated_vjp<T>(f, gate.value, x.value, dy, gradients, back.context());
+    };
+    if (gate.slot != x.slot) return run({.dg = dg.view, .dx = dx.view, .accumulate_g = dg.mode, .accumulate_x = dx.mode});
+    // Gradients of one value may overlap: one after the other.
+    run({.dg = dg.view, .accumulate_g = dg.mode});
+    run({.dx = dx.view, .accumulate_x = dx.mode});
+  });
+  return y;
+}
+
+template <class T>
+Var<T> softmax(Tape<T>& tape, Var<T> x) {
+  const Var<T> y = tape.make(x.shape(), {x});
+  softmax<T>(x.value, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    softmax_vjp<T>(y.value, back.arrived(y), dx.view, dx.mode, back.context());
+  });
+  return y;
+}
+
+template <class T>
+Var<T> square_sum(Tape<T>& tape, Var<T> x) {
+  const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), 1}, {x});
+  sum_squares<T>(x.value, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    sum_squares_vjp<T>(x.value, back.arrived(y), dx.view, dx.mode, back.context());
+  });
+  return y;
+}
+
+template <class T>
+Var<T> taylor_features(Tape<T>& tape, Var<T> x) {
+  const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), taylor_size(x.dim(3))}, {x});
+  taylor_features<T>(x.value, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    taylor_features_vjp<T>(x.value, back.arrived(y), dx.view, dx.mode, back.context());
+  });
+  return y;
+}
+
+template <class T>
+Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts) {
+  require(!parts.empty(), "concat", "expected at least one part, got none");
+  Shape4 shape = parts[0].shape();
+  for (const Var<T>& x : parts.subspan(1)) shape[3] += x.dim(3);
+  Var<T>* kept = tape.template keep<Var<T>>(Index(parts.size()));
+  std::copy(parts.begin(), parts.end(), kept);
+  const std::span<const Var<T>> all(kept, parts.size());
+  const Var<T> y = tape.make(shape, all);
+  Index begin = 0;
+  for (const Var<T>& x : all) {
+    copy<T>(x.value, slice(y.value, 3, begin, x.dim(3)), tape.context());
+    begin += x.dim(3);
+  }
+  tape.record({y}, [=](Tape<T>& back) {
+    const View<const T, 4> dy = back.arrived(y);
+    Index at = 0;
+    for (const Var<T>& x : all) {
+      if (const auto dx = back.target(x); dx.present())
+        sum_to<T>({.x = slice(dy, 3, at, x.dim(3))}, dx.view, dx.mode, back.context());
+      at += x.dim(3);
+    }
+  });
+  return y;
+}
+
+template <class T>
+Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target) {
+  check_shape("mean_squared_error", "a target", target.shape(), x.shape());
+  const Var<T> squares = square_sum(tape, subtract(tape, x, target));
+  const double scale = 1.0 / double(std::max<Index>(x.value.size(), 1));
+  const Var<T> loss = tape.make({1, 1, 1, 1}, {squares});
+  sum_to<T>({.x = squares.value, .scale = scale}, loss.value, Accumulate::set, tape.context());
+  tape.record({loss}, [=](Tape<T>& back) {
+    const auto into = back.target(squares);
+    View<const T, 4> up = back.arrived(loss);
+    up = {up.data, into.view.shape, {}};
+    sum_to<T>({.x = up, .scale = scale}, into.view, into.mode, back.context());
+  });
+  return loss;
+}
+
+template Var<float> unary(Tape<float>&, Unary, Var<float>, UnaryOptions);
+template Var<double> unary(Tape<double>&, Unary, Var<double>, UnaryOptions);
+template Var<float> binary(Tape<float>&, Binary, Var<float>, Var<float>);
+template Var<double> binary(Tape<double>&, Binary, Var<double>, Var<double>);
+template Var<float> gated(Tape<float>&, Unary, Var<float>, Var<float>);
+template Var<double> gated(Tape<double>&, Unary, Var<double>, Var<double>);
+template Var<float> softmax(Tape<float>&, Var<float>);
+template Var<double> softmax(Tape<double>&, Var<double>);
+template Var<float> square_sum(Tape<float>&, Var<float>);
+template Var<double> square_sum(Tape<double>&, Var<double>);
+template Var<float> taylor_features(Tape<float>&, Var<float>);
+template Var<double> taylor_features(Tape<double>&, Var<double>);
+template Var<float> concat(Tape<float>&, std::span<const Var<float>>);
+template Var<double> concat(Tape<double>&, std::span<const Var<double>>);
+template Var<float> mean_squared_error(Tape<float>&, Var<float>, Var<float>);
+template Var<double> mean_squared_error(Tape<double>&, Var<double>, Var<double>);
+
+}  // namespace isomer

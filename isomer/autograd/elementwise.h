@@ -1,0 +1,51 @@
+#pragma once
+// Functions of single numbers and of rows as ops (kernels/elementwise).
+#include "isomer/autograd/tape.h"
+#include "isomer/kernels/elementwise/binary.h"
+#include "isomer/kernels/elementwise/unary.h"
+
+namespace isomer {
+
+/// f(x), element by element.
+template <class T>
+[[nodiscard]] Var<T> unary(Tape<T>& tape, Unary f, Var<T> x, UnaryOptions options = {});
+
+/// a and b combined element by element; axes of size 1 are repeated.
+template <class T>
+[[nodiscard]] Var<T> binary(Tape<T>& tape, Binary f, Var<T> a, Var<T> b);
+template <class T>
+[[nodiscard]] Var<T> add(Tape<T>& tape, Var<T> a, Var<T> b) {
+  return binary(tape, Binary::add, a, b);
+}
+template <class T>
+[[nodiscard]] Var<T> subtract(Tape<T>& tape, Var<T> a, Var<T> b) {
+  return binary(tape, Binary::subtract, a, b);
+}
+template <class T>
+[[nodiscard]] Var<T> multiply(Tape<T>& tape, Var<T> a, Var<T> b) {
+  return binary(tape, Binary::multiply, a, b);
+}
+
+/// f(gate) · x; sigmoid, silu and gelu of a gate in the shape of x take one pass.
+template <class T>
+[[nodiscard]] Var<T> gated(Tape<T>& tape, Unary f, Var<T> gate, Var<T> x);
+
+/// Over the last axis.
+template <class T>
+[[nodiscard]] Var<T> softmax(Tape<T>& tape, Var<T> x);
+/// Σ x² over the last axis: [B, T, H, 1].
+template <class T>
+[[nodiscard]] Var<T> square_sum(Tape<T>& tape, Var<T> x);
+/// φ with φ(q)·φ(k) = 1 + z + z²/2, z = q·k / √D: [B, T, H, taylor_size(D)].
+template <class T>
+[[nodiscard]] Var<T> taylor_features(Tape<T>& tape, Var<T> x);
+
+/// Side by side along the last axis; the parts have the same other axes.
+template <class T>
+[[nodiscard]] Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts);
+
+/// The mean of all elements of (x − target)²: [1, 1, 1, 1].
+template <class T>
+[[nodiscard]] Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target);
+
+}  // namespace isomer

@@ -1,0 +1,153 @@
+#include "isomer/autograd/elementwise.h"
+
+#include <gtest/gtest.h>
+
+#include "isomer/autograd/linear.h"
+#include "isomer/autograd/testing.h"
+#include "isomer/autograd/tokens.h"
+#include "isomer/autograd/views.h"
+#include "isomer/base/error.h"
+
+namespace isomer {
+namespace {
+using testing::expect_gradients;
+using testing::random_values;
+using D = double;
+using Vars = std::span<const Var<D>>;
+
+testing::Values x(std::uint64_t seed = 1) { return random_values({2, 3, 2, 5}, seed); }
+
+TEST(ElementwiseOps, UnaryHasTheGradientOfItsFunction) {
+  for (const Unary f : {Unary::identity, Unary::exp, Unary::silu, Unary::log_sigmoid, Unary::square})
+    expect_gradients({x()}, [&](Tape<D>& tape, Vars in) { return unary(tape, f, unary(tape, Unary::tanh, in[0])); });
+  expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return unary(tape, Unary::affine, in[0], {.a = 3, .b = 1}); });
+}
+
+TEST(ElementwiseOps, BinaryRepeatsAxesAndSumsTheirGradients) {
+  for (const Binary f : {Binary::add, Binary::subtract, Binary::multiply})
+    for (const Shape4& shape :
+         {Shape4{2, 3, 2, 5}, Shape4{1, 1, 2, 5}, Shape4{2, 3, 1, 5}, Shape4{2, 3, 2, 1}, Shape4{1, 3, 1, 1}}) {
+      expect_gradients({x(), random_values(shape, 2)}, [&](Tape<D>& tape, Vars in) { return binary(tape, f, in[0], in[1]); });
+      expect_gradients({x(), random_values(shape, 2)}, [&](Tape<D>& tape, Vars in) { return binary(tape, f, in[1], in[0]); });
+    }
+  expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return multiply(tape, in[0], add(tape, in[0], in[0])); });
+}
+
+TEST(ElementwiseOps, GatesHaveTheGradientsOfTheirProduct) {
+  for (const Unary f : {Unary::sigmoid, Unary::silu, Unary::gelu, Unary::tanh}) {
+    expect_gradients({x(1), x(2)}, [&](Tape<D>& tape, Vars in) { return gated(tape, f, in[0], in[1]); });
+    expect_gradients({x(1)}, [&](Tape<D>& tape, Vars in) { return gated(tape, f, in[0], in[0]); });
+  }
+  expect_gradients({random_values({2, 3, 2, 1}, 1), x(2)},
+                   [&](Tape<D>& tape, Vars in) { return gated(tape, Unary::sigmoid, in[0], in[1]); });
+}
+
+TEST(ElementwiseOps, RowsHaveTheGradientsOfTheirEquations) {
+  expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return softmax(tape, in[0]); });
+  expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return square_sum(tape, in[0]); });
+  expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return taylor_features(tape, in[0]); });
+  expect_gradients({x(1), x(2)}, [](Tape<D>& tape, Vars in) { return mean_squared_error(tape, in[0], in[1]); });
+}
+
+TEST(ElementwiseOps, ConcatGivesEveryPartItsGradient) {
+  expect_gradients({x(1), random_values({2, 3, 2, 1}, 2)}, [](Tape<D>& tape, Vars in) {
+    const std::array<Var<D>, 3> parts{in[0], in[1], in[0]};
+    return unary(tape, Unary::square, concat<D>(tape, parts));
+  });
+}
+
+TEST(Slices, MayOverlapAndLeaveThingsOut) {
+  expect_gradients({random_values({2, 3, 1, 6}, 1)}, [](Tape<D>& tape, Vars in) {
+    const Var<D> whole = unary(tape, Unary::square, in[0]);
+    const Var<D> a = slice(whole, 1, 3), b = slice(whole, 2, 3);
+    return multiply(tape, a, gated(tape, Unary::silu, a, b));
+  });
+  // Of the input itself, of pieces and of slices.
+  expect_gradients({random_values({2, 3, 1, 6}, 1)}, [](Tape<D>& tape, Vars in) {
+    std::array<Var<D>, 2> p;
+    split<D>(tape, unary(tape, Unary::square, in[0]), std::array<Index, 2>{2, 4}, p);
+    return multiply(tape, slice(slice(p[1], 1, 3), 0, 2), add(tape, slice(p[1], 2, 2), add(tape, p[0], slice(in[0], 4, 2))));
+  });
+  Context context(1);
+  Tape<D> tape(context);
+  testing::Values values = x();
+  const Var<D> var = tape.input(contiguous(values.data.data(), {2, 3, 2, 5}));
+  EXPECT_THROW((void)slice(var, 2, 4), Error);
+}
+
+TEST(Detach, LetsNoGradientBack) {
+  Context context(1);
+  Tape<D> tape(context);
+  testing::Values values = x();
+  const Var<D> in = tape.input(contiguous(values.data.data(), {2, 3, 2, 5}), true);
+  const Var<D> y = multiply(tape, in, detach(tape, unary(tape, Unary::square, in)));
+  tape.backward(y);
+  const View<const D, 4> dx = tape.arrived(in);
+  EXPECT_DOUBLE_EQ(dx(1, 2, 1, 4), in.value(1, 2, 1, 4) * in.value(1, 2, 1, 4));
+}
+
+TEST(TokenOps, HaveTheGradientsOfTheirEquations) {
+  const testing::Values in = random_values({2, 7, 2, 3}, 1);
+  expect_gradients({in}, [](Tape<D>& tape, Vars v) { return running_sum(tape, v[0]); });
+  expect_gradients({in}, [](Tape<D>& tape, Vars v) { return running_mean(tape, v[0]); });
+  expect_gradients({in}, [](Tape<D>& tape, Vars v) { return mean(tape, v[0]); });
+  expect_gradients({in}, [](Tape<D>& tape, Vars v) { return shift(tape, v[0]); });
+  // Again where something has arrived before.
+  expect_gradients({in}, [](Tape<D>& tape, Vars v) {
+    return add(tape, running_mean(tape, v[0]), multiply(tape, shift(tape, v[0]), multiply(tape, mean(tape, v[0]), v[0])));
+  });
+}
+
+TEST(TokenOps, LocalSumsHaveTheGradientsOfTheirEquations) {
+  const testing::Values v = random_values({2, 12, 2, 3}, 1), start = random_values({2, 2, 1, 6}, 9);
+  for (const Index tokens : {12, 1})
+    expect_gradients({v, random_values({2, tokens, 2, 9}, 2)}, [&](Tape<D>& tape, Vars in) {
+      std::vector<D> state = start.data;
+      return local_sum(tape, in[0], in[1], 3, contiguous(state.data(), {2, 2, 6}));
+    });
+  for (const Index tokens : {12, 1})
+    expect_gradients({v, random_values({2, tokens, 2, 27}, 2)},
+                     [](Tape<D>& tape, Vars in) { return local_image_sum(tape, in[0], in[1], 3, 4); });
+}
+
+TEST(TokenOps, CutAnywhereGiveTheWhole) {
+  Context context(1);
+  Tape<D> tape(context, Record::no);
+  testing::Values values = random_values({2, 6, 1, 3}, 1), weights = random_values({2, 6, 1, 9}, 2);
+  const Var<D> v = tape.input(contiguous(values.data.data(), {2, 6, 1, 3}));
+  const Var<D> w = tape.input(contiguous(weights.data.data(), {2, 6, 1, 9}));
+  std::vector<D> sum(6), mean_sum(6), last(6), near(12);
+  const auto run = [&](Index begin, Index end) {
+    const auto tokens = [&](Var<D> whole) { return Tape<D>::alias(whole, slice(whole.value, 1, begin, end - begin)); };
+    const std::array<Var<D>, 4> parts{
+        running_sum(tape, tokens(v), contiguous(sum.data(), {2, 1, 3})),
+        running_mean(tape, tokens(v), contiguous(mean_sum.data(), {2, 1, 3}), begin),
+        shift(tape, tokens(v), contiguous(last.data(), {2, 1, 3})),
+        local_sum(tape, tokens(v), tokens(w), 3, contiguous(near.data(), {2, 2, 3})),
+    };
+    return concat<D>(tape, parts);
+  };
+  const Var<D> whole = run(0, 6);
+  for (auto* state : {&sum, &mean_sum, &last, &near}) std::fill(state->begin(), state->end(), 0.0);
+  for (const auto& [begin, end] : {std::array<Index, 2>{0, 1}, {1, 4}, {4, 6}}) {
+    const Var<D> got = run(begin, end);
+    for (Index b = 0; b < 2; ++b)
+      for (Index t = begin; t < end; ++t)
+        for (Index d = 0; d < 12; ++d) EXPECT_DOUBLE_EQ(got.value(b, t - begin, 0, d), whole.value(b, t, 0, d)) << t << " " << d;
+  }
+}
+
+TEST(Positions, CountFromOneAndReadATable) {
+  expect_gradients({random_values({2, 3, 1, 2}, 1), random_values({1, 1, 8, 2}, 2)}, [](Tape<D>& tape, Vars in) {
+    const Var<D> rows = position_table(in[1], 4, 3);
+    return multiply(tape, add(tape, in[0], rows), position<D>(tape, 4, 3));
+  });
+  Context context(1);
+  Tape<D> tape(context);
+  const Var<D> t = position<D>(tape, 4, 3);
+  EXPECT_EQ(t.value(0, 2, 0, 0), 7);
+  EXPECT_THROW((void)position_table(t, 4, 3), Error);
+}
+
+}  // namespace
+}  // namespace isomer
