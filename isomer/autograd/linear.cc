@@ -1,23 +1,38 @@
 #include "isomer/autograd/linear.h"
 
 #include "isomer/base/error.h"
+#include "isomer/kernels/elementwise/binary.h"
+#include "isomer/kernels/elementwise/sum.h"
 #include "isomer/kernels/gemm/gemm.h"
-#include "isomer/kernels/rows.h"
 
 namespace isomer {
 
 namespace {
-/// Head h of [B, T, H, D] as a matrix [B·T, D]; batches must follow each other evenly.
-template <class T>
-View<T, 2> rows_of_head(View<T, 4> x, Index h) {
-  ISOMER_ASSERT(x.shape[0] == 1 || x.stride[0] == x.shape[1] * x.stride[1], "tokens of all sequences are evenly spaced");
-  return {x.at(0, 0, h), {x.shape[0] * x.shape[1], x.shape[3]}, {x.stride[1], x.stride[3]}};
-}
+/// A value [B, T, H, D] as matrices of rows that one weight takes: as few as the strides allow.
+struct Cut {
+  enum class Kind { whole, heads, sequences } kind;
+  Index count;
 
-/// Head h of a weight [1, H, N, K] (or of the only one).
+  template <class T>
+  Cut(View<T, 4> x, bool shared) {
+    const auto& [B, L, H, D] = x.shape;
+    const bool even_sequences = B == 1 || x.stride[0] == L * x.stride[1], even_heads = H == 1 || x.stride[1] == H * x.stride[2];
+    kind = !even_sequences ? Kind::sequences : shared && even_heads ? Kind::whole : Kind::heads;
+    count = kind == Kind::whole ? 1 : kind == Kind::heads ? H : B * H;
+  }
+  template <class T>
+  [[nodiscard]] View<T, 2> matrix(View<T, 4> x, Index i) const {
+    const auto& [B, L, H, D] = x.shape;
+    if (kind == Kind::whole) return {x.data, {B * L * H, D}, {H == 1 ? x.stride[1] : x.stride[2], x.stride[3]}};
+    if (kind == Kind::heads) return {x.at(0, 0, i), {B * L, D}, {x.stride[1], x.stride[3]}};
+    return {x.at(i / H, 0, i % H), {L, D}, {x.stride[1], x.stride[3]}};
+  }
+};
+
+/// The weight [1, H or 1, N, K] of matrix i.
 template <class T>
-View<T, 2> matrix_of(View<T, 4> w, Index h) {
-  return {w.at(0, h), {w.shape[2], w.shape[3]}, {w.stride[2], w.stride[3]}};
+View<T, 2> weight_of(View<T, 4> w, Index i) {
+  return {w.at(0, i % w.shape[1]), {w.shape[2], w.shape[3]}, {w.stride[2], w.stride[3]}};
 }
 
 template <class T>
@@ -26,67 +41,32 @@ T beta_of(Accumulate mode) {
 }
 
 template <class T>
-void add_bias(View<T, 4> y, View<const T, 4> bias, Context& context) {
-  const Index R = row_count(y), H = y.shape[2], N = y.shape[3];
-  context.parallel(row_blocks(R), [&](Index block, Workspace&) {
-    const RowRange range = row_block(block, R);
-    const Rows<T> rows = rows_of(y);
-    for (Index r = range.begin; r < range.end; ++r) {
-      T* row = rows.row(r);
-      const T* b = bias.at(0, 0, r % H);
-      for (Index n = 0; n < N; ++n) row[n] += b[n];
-    }
-  });
-}
-
-/// dbias [1, 1, H, N] from dy: sums over tokens, in double and in order for each channel.
-template <class T>
-void bias_vjp(View<const T, 4> dy, GradientTarget<T> into, Context& context) {
-  if (!into.present()) return;
-  constexpr Index kChannels = 64;
-  const Index H = dy.shape[2], N = dy.shape[3], blocks = ceil_div(N, kChannels);
-  context.parallel(H * blocks, [&](Index task, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const Index h = task / blocks, begin = task % blocks * kChannels, n = std::min(kChannels, N - begin);
-    double* sum = scratch.take<double>(n);
-    std::fill_n(sum, n, 0.0);
-    for (Index b = 0; b < dy.shape[0]; ++b)
-      for (Index t = 0; t < dy.shape[1]; ++t) {
-        const T* row = dy.at(b, t, h, begin);
-        for (Index i = 0; i < n; ++i) sum[i] += double(row[i * dy.stride[3]]);
-      }
-    for (Index i = 0; i < n; ++i) {
-      T& target = into.view(0, 0, h, begin + i);
-      target = T(sum[i] + (into.mode == Accumulate::add ? double(target) : 0.0));
-    }
-  });
-}
-
-template <class T>
 Var<T> linear_heads(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
-  const Index H = x.dim(2), N = weight.dim(2);
-  const Var<T> y = tape.make({x.dim(0), x.dim(1), H, N}, {x, weight, bias});
+  const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), weight.dim(2)}, {x, weight, bias});
+  const Cut cut(x.value, weight.dim(1) == 1);
   tape.timed(Profile::Kind::product, [&] {
-    for (Index h = 0; h < H; ++h)
-      matmul(View<const T, 2>(rows_of_head(x.value, h)), transposed(View<const T, 2>(matrix_of(weight.value, h))),
-             rows_of_head(y.value, h), tape.context());
+    for (Index i = 0; i < cut.count; ++i)
+      matmul(View<const T, 2>(cut.matrix(x.value, i)), transposed(View<const T, 2>(weight_of(weight.value, i))),
+             cut.matrix(y.value, i), tape.context());
   });
-  if (bias.present()) add_bias<T>(y.value, bias.value, tape.context());
-  tape.record({y}, [x, weight, bias, y](Tape<T>& back) {
+  if (bias.present()) binary<T>(Binary::add, y.value, bias.value, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);
-    const auto dx = back.target(x), dw = back.target(weight);
+    const auto dx = back.target(x), dw = back.target(weight), db = back.target(bias);
     back.timed(Profile::Kind::product, [&] {
-      for (Index h = 0; h < y.dim(2); ++h) {
-        const View<const T, 2> up = rows_of_head(dy, h);
+      for (Index i = 0; i < cut.count; ++i) {
+        const View<const T, 2> up = cut.matrix(dy, i);
         if (dx.present())
-          matmul(up, View<const T, 2>(matrix_of(weight.value, h)), rows_of_head(dx.view, h), back.context(),
+          matmul(up, View<const T, 2>(weight_of(weight.value, i)), cut.matrix(dx.view, i), back.context(),
                  {.beta = beta_of<T>(dx.mode)});
+        // Matrices that share a weight add to its gradient.
+        const Accumulate mode = i < weight.dim(1) ? dw.mode : Accumulate::add;
         if (dw.present())
-          matmul(transposed(up), View<const T, 2>(rows_of_head(x.value, h)), matrix_of(dw.view, h), back.context(),
-                 {.beta = beta_of<T>(dw.mode)});
+          matmul(transposed(up), View<const T, 2>(cut.matrix(x.value, i)), weight_of(dw.view, i), back.context(),
+                 {.beta = beta_of<T>(mode)});
       }
     });
-    bias_vjp<T>(dy, back.target(bias), back.context());
+    if (db.present()) sum_to<T>({.x = dy}, db.view, db.mode, back.context());
   });
   return y;
 }
@@ -101,8 +81,8 @@ Var<T> linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
 
 template <class T>
 Var<T> head_linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
-  require(x.dim(2) == weight.dim(1) && x.dim(3) == weight.dim(3), "head_linear", "expected x [B, T, ", weight.dim(1), ", ",
-          weight.dim(3), "], got [", x.dim(0), ", ", x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
+  require((weight.dim(1) == 1 || x.dim(2) == weight.dim(1)) && x.dim(3) == weight.dim(3), "head_linear", "expected x [B, T, ",
+          weight.dim(1), ", ", weight.dim(3), "], got [", x.dim(0), ", ", x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
   return linear_heads(tape, x, weight, bias);
 }
 

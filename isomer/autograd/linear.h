@@ -8,7 +8,8 @@ namespace isomer {
 template <class T>
 [[nodiscard]] Var<T> linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias = {});
 
-/// Every head by itself: x [B, T, H, K], weight [1, H, N, K], bias [1, 1, H, N] or absent → y [B, T, H, N].
+/// Every head by itself: x [B, T, H, K], weight [1, H, N, K], bias [1, 1, H, N] or absent → y [B, T, H, N]. A weight
+/// [1, 1, N, K] or bias [1, 1, 1, N] is shared by all heads.
 template <class T>
 [[nodiscard]] Var<T> head_linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias = {});
 

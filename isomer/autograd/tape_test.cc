@@ -21,6 +21,21 @@ TEST(Linear, OfEveryHeadHasTheGradientsOfItsEquation) {
                    [](Tape<double>& tape, std::span<const Var<double>> in) { return head_linear(tape, in[0], in[1], in[2]); });
 }
 
+TEST(Linear, MayBeSharedByHeads) {
+  expect_gradients({random_values({2, 5, 3, 2}, 1), random_values({1, 1, 4, 2}, 2), random_values({1, 1, 1, 4}, 3)},
+                   [](Tape<double>& tape, std::span<const Var<double>> in) { return head_linear(tape, in[0], in[1], in[2]); });
+}
+
+TEST(Linear, TakesRowsThatAreNotEvenlySpaced) {
+  // Some tokens of every sequence, and some channels of every head.
+  for (const Index weights : {1, 3})
+    expect_gradients({random_values({2, 5, 3, 4}, 1), random_values({1, weights, 4, 2}, 2)},
+                     [](Tape<double>& tape, std::span<const Var<double>> in) {
+                       const Var<double> some = Tape<double>::part(in[0], slice(in[0].value, 1, 1, 3));
+                       return head_linear(tape, slice(some, 1, 2), in[1]);
+                     });
+}
+
 TEST(Tape, SumsTheGradientsOfAValueThatIsUsedTwice) {
   expect_gradients({random_values({1, 4, 1, 3}, 1), random_values({1, 1, 3, 3}, 2)},
                    [](Tape<double>& tape, std::span<const Var<double>> in) {
