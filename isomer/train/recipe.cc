@@ -1,0 +1,270 @@
+#include "isomer/train/recipe.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <sstream>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+
+namespace isomer {
+
+namespace {
+
+std::string place(const Recipe& recipe, const std::string& key) {
+  const auto found = recipe.lines.find(key);
+  if (found == recipe.lines.end()) return recipe.name + ": ";
+  return found->second == 0 ? "--set: " : recipe.name + ":" + std::to_string(found->second) + ": ";
+}
+
+/// Reads or writes every key of a recipe: one list for both directions.
+class Binder {
+ public:
+  virtual ~Binder() = default;
+  virtual void number(const char* key, double& value, double least, double most) = 0;
+  virtual void size(const char* key, Index& value, Index least) = 0;
+  virtual void flag(const char* key, bool& value) = 0;
+  virtual void choice(const char* key, std::string& value, const std::vector<std::string>& choices) = 0;
+  virtual void list(const char* key, std::vector<std::string>& value) = 0;
+};
+
+void bind(Recipe& r, Binder& b) {
+  constexpr double kHuge = 1e300;
+  ModelRecipe& m = r.model;
+  b.choice("model.kind", m.kind, {"auto", "language", "classifier", "encoder", "vision", "regression"});
+  b.size("model.width", m.width, 1);
+  b.list("model.layers", m.layers);
+  b.size("model.repeat", m.repeat, 1);
+  b.choice("model.mlp", m.mlp, {"none", "gelu", "swiglu"});
+  b.number("model.mlp_factor", m.mlp_factor, 0, kHuge);
+  b.choice("model.norm", m.norm, {"rms", "layer"});
+  b.flag("model.tied", m.tied);
+  b.number("model.dropout", m.dropout, 0, 0.99);
+  b.number("model.logit_cap", m.logit_cap, 0, kHuge);
+  TrainRecipe& t = r.train;
+  Index seed = Index(t.seed);
+  b.size("train.steps", t.steps, 1);
+  b.size("train.batch", t.batch, 1);
+  b.number("train.lr", t.lr, 0, kHuge);
+  b.choice("train.optimiser", t.optimiser, {"adamw", "sgd"});
+  b.number("train.beta1", t.beta1, 0, 1);
+  b.number("train.beta2", t.beta2, 0, 1);
+  b.number("train.eps", t.eps, 0, kHuge);
+  b.number("train.weight_decay", t.weight_decay, 0, kHuge);
+  b.number("train.momentum", t.momentum, 0, 1);
+  b.choice("train.schedule", t.schedule, {"constant", "cosine", "linear", "wsd"});
+  b.size("train.warmup", t.warmup, 0);
+  b.number("train.final_lr", t.final_lr, 0, 1);
+  b.number("train.clip", t.clip, 0, kHuge);
+  b.size("train.seed", seed, 0);
+  b.flag("train.recompute", t.recompute);
+  b.size("train.short_window", t.short_window, 0);
+  b.number("train.short_probability", t.short_probability, 0, 1);
+  b.number("train.anneal", t.anneal, 0, 1);
+  b.size("train.log_every", t.log_every, 0);
+  b.size("train.eval_every", t.eval_every, 0);
+  b.size("train.save_every", t.save_every, 0);
+  b.size("train.eval_examples", t.eval_examples, 1);
+  b.size("train.keep", t.keep, 1);
+  b.number("train.stop_at", t.stop_at, 0, kHuge);
+  t.seed = std::uint64_t(seed);
+}
+
+/// Takes values from the file's entries and remembers which keys exist.
+class Reader : public Binder {
+ public:
+  Reader(const Recipe& recipe, const std::vector<TomlEntry>& entries) : recipe_(recipe) {
+    for (const TomlEntry& entry : entries) entries_[entry.key] = &entry;
+  }
+
+  void number(const char* key, double& value, double least, double most) override {
+    const std::string* text = find(key);
+    if (text == nullptr) return;
+    const char* end = text->data() + text->size();
+    const auto [stop, problem] = std::from_chars(text->data(), end, value);
+    if (problem != std::errc() || stop != end || !std::isfinite(value) || value < least || value > most)
+      wrong(key,
+            most < 1e300 ? "a number from " + toml_number(least) + " to " + toml_number(most)
+                         : "a number of at least " + toml_number(least),
+            *text);
+  }
+  void size(const char* key, Index& value, Index least) override {
+    const std::string* text = find(key);
+    if (text == nullptr) return;
+    const char* end = text->data() + text->size();
+    const auto [stop, problem] = std::from_chars(text->data(), end, value);
+    if (problem != std::errc() || stop != end || value < least)
+      wrong(key, "a whole number of at least " + std::to_string(least), *text);
+  }
+  void flag(const char* key, bool& value) override {
+    const std::string* text = find(key);
+    if (text == nullptr) return;
+    if (*text != "true" && *text != "false") wrong(key, "true or false", *text);
+    value = *text == "true";
+  }
+  void choice(const char* key, std::string& value, const std::vector<std::string>& choices) override {
+    const std::string* text = find(key);
+    if (text == nullptr) return;
+    if (std::find(choices.begin(), choices.end(), *text) == choices.end()) {
+      std::string all;
+      for (const std::string& c : choices) all += (all.empty() ? "" : ", ") + c;
+      wrong(key, "one of " + all, *text + did_you_mean(*text, choices));
+    }
+    value = *text;
+  }
+  void list(const char* key, std::vector<std::string>& value) override {
+    known_.push_back(key);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    const TomlEntry& entry = *found->second;
+    value = entry.items;
+    if (!entry.is_array) {  // --set model.layers=gla,softmax
+      std::stringstream parts(entry.text);
+      for (std::string part; std::getline(parts, part, ',');) value.push_back(part);
+    }
+    if (value.empty()) wrong(key, "at least one name", "none");
+  }
+
+  [[nodiscard]] const std::vector<std::string>& known() const { return known_; }
+
+ private:
+  const std::string* find(const char* key) {
+    known_.push_back(key);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return nullptr;
+    if (found->second->is_array) wrong(key, "one value", "a list");
+    return &found->second->text;
+  }
+  [[noreturn]] void wrong(const char* key, const std::string& expected, const std::string& got) const {
+    throw Error(place(recipe_, key) + "expected " + expected + " for " + key + ", got " + got);
+  }
+
+  const Recipe& recipe_;
+  std::map<std::string, const TomlEntry*> entries_;
+  std::vector<std::string> known_;
+};
+
+class Writer : public Binder {
+ public:
+  void number(const char* key, double& value, double, double) override { line(key, toml_number(value)); }
+  void size(const char* key, Index& value, Index) override { line(key, std::to_string(value)); }
+  void flag(const char* key, bool& value) override { line(key, value ? "true" : "false"); }
+  void choice(const char* key, std::string& value, const std::vector<std::string>&) override { line(key, toml_quoted(value)); }
+  void list(const char* key, std::vector<std::string>& value) override {
+    std::string text = "[";
+    for (const std::string& item : value) text += (text.size() == 1 ? "" : ", ") + toml_quoted(item);
+    line(key, text + "]");
+  }
+  void table(const std::string& name, const Settings& settings) {
+    if (settings.empty()) return;
+    text_ += "\n[" + name + "]\n";
+    for (const auto& [key, value] : settings) text_ += key + " = " + toml_quoted(value) + "\n";
+  }
+  void line(const std::string& key, const std::string& value) {
+    const std::size_t dot = key.find('.');
+    if (key.substr(0, dot) != table_) {
+      table_ = key.substr(0, dot);
+      text_ += (text_.empty() ? "[" : "\n[") + table_ + "]\n";
+    }
+    text_ += key.substr(dot + 1) + " = " + value + "\n";
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string table_, text_;
+};
+
+TomlEntry override_of(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  require(equals != std::string::npos && equals > 0, "--set", "expected key=value, got ", text);
+  return {.key = text.substr(0, equals), .text = text.substr(equals + 1), .line = 0};
+}
+
+/// mixer.PRESET.option and task.option belong to others, who check them.
+bool belongs_to_others(Recipe& recipe, const TomlEntry& entry) {
+  const auto text = [&] {
+    if (entry.is_array) fail_in_recipe(recipe, entry.key, "expected one value, got a list");
+    return entry.text;
+  };
+  if (entry.key == "task.name") {
+    recipe.task = text();
+  } else if (entry.key.starts_with("task.")) {
+    recipe.task_settings[entry.key.substr(5)] = text();
+  } else if (entry.key.starts_with("mixer.")) {
+    const std::size_t dot = entry.key.find('.', 6);
+    if (dot == std::string::npos)
+      fail_in_recipe(recipe, entry.key, "expected [mixer.PRESET] or [mixer.all] with options, got " + entry.key);
+    recipe.mixers[entry.key.substr(6, dot - 6)][entry.key.substr(dot + 1)] = text();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void fail_in_recipe(const Recipe& recipe, const std::string& table, const std::string& what) {
+  // The first key of the table that the message speaks of, or else its first key.
+  std::string best;
+  for (const auto& [key, line] : recipe.lines) {
+    if (key != table && !key.starts_with(table + ".")) continue;
+    const std::string option = key.substr(key.rfind('.') + 1);
+    if (best.empty() || what.find(option) != std::string::npos) best = key;
+  }
+  throw Error(place(recipe, best) + what);
+}
+
+Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
+  Recipe recipe;
+  recipe.name = file.name;
+  std::vector<TomlEntry> entries = file.entries;
+  for (const std::string& text : overrides) entries.push_back(override_of(text));
+  for (const TomlEntry& entry : entries) recipe.lines[entry.key] = entry.line;
+  std::erase_if(entries, [&](const TomlEntry& entry) { return belongs_to_others(recipe, entry); });
+  Reader reader(recipe, entries);
+  bind(recipe, reader);
+  std::vector<std::string> known = reader.known();
+  known.emplace_back("task.name");
+  for (const TomlEntry& entry : entries)
+    if (std::find(known.begin(), known.end(), entry.key) == known.end())
+      throw Error(place(recipe, entry.key) + "unknown key " + entry.key + did_you_mean(entry.key, known));
+  if (recipe.task.empty()) throw Error(recipe.name + ": expected task.name, got none");
+  (void)layers_of(recipe.model);
+  return recipe;
+}
+
+Recipe read_recipe(const std::string& path, const Overrides& overrides) { return parse_recipe(read_toml(path), overrides); }
+
+std::vector<std::string> layers_of(const ModelRecipe& model) {
+  std::vector<std::string> once, all;
+  for (const std::string& item : model.layers) {
+    const std::size_t star = item.find('*');
+    Index times = 1;
+    if (star != std::string::npos) {
+      const char* end = item.data() + item.size();
+      const auto [stop, problem] = std::from_chars(item.data() + star + 1, end, times);
+      require(problem == std::errc() && stop == end && times >= 1 && times <= 1000, "model.layers",
+              "expected PRESET or PRESET*N with N from 1 to 1000, got ", item);
+    }
+    once.insert(once.end(), std::size_t(times), item.substr(0, star));
+  }
+  require(Index(once.size()) * model.repeat <= 1000, "model.layers", "expected at most 1000 layers, got ",
+          Index(once.size()) * model.repeat);
+  for (Index i = 0; i < model.repeat; ++i) all.insert(all.end(), once.begin(), once.end());
+  return all;
+}
+
+std::string to_toml(const Recipe& recipe) {
+  Recipe copy = recipe;
+  Writer writer;
+  bind(copy, writer);
+  Settings task = recipe.task_settings;
+  task["name"] = recipe.task;
+  writer.table("task", task);
+  for (const auto& [preset, settings] : recipe.mixers) writer.table("mixer." + preset, settings);
+  return writer.text();
+}
+
+}  // namespace isomer

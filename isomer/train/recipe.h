@@ -1,0 +1,84 @@
+#pragma once
+// A recipe names model, task and training in one TOML file; this reads it, with overrides, and writes it resolved.
+//
+//   [model]
+//   layers = ["mlstm", "sliding-window"]      # one mixer a layer; "gla*4" is four of them
+//   [mixer.sliding-window]                    # options of a preset, as `isomer show` lists them; [mixer.all] is for every one
+//   window = 128
+//   [task]
+//   name = "mqar"                             # and its options, as `isomer tasks` lists them
+//   [train]
+//   steps = 2000
+//
+// A key that nobody knows is an error "FILE:LINE: …" that names the nearest.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "isomer/base/index.h"
+#include "isomer/io/toml.h"
+#include "isomer/laws/law.h"
+
+namespace isomer {
+
+struct ModelRecipe {
+  std::string kind = "auto";  // auto: what the task needs | language | classifier | encoder | vision | regression
+  Index width = 128;
+  std::vector<std::string> layers = {"softmax", "softmax"};
+  Index repeat = 1;            // the list of layers, so many times
+  std::string mlp = "swiglu";  // none | gelu | swiglu
+  double mlp_factor = 0;       // hidden / width; 0: 4 for gelu, 8/3 for swiglu
+  std::string norm = "rms";    // rms | layer
+  bool tied = true;            // output projection = embedding
+  double dropout = 0;          // of embeddings and residual branches
+  double logit_cap = 0;        // c·tanh(x/c) on logits; 0: none
+};
+
+struct TrainRecipe {
+  Index steps = 1000, batch = 32;
+  double lr = 1e-3;
+  std::string optimiser = "adamw";  // adamw | sgd
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1, momentum = 0.9;
+  std::string schedule = "cosine";  // constant | cosine | linear | wsd
+  Index warmup = 0;
+  double final_lr = 0;  // as a fraction of lr
+  double clip = 1;      // of the global norm; 0: none
+  std::uint64_t seed = 1;
+  bool recompute = false;  // blocks run twice instead of keeping their activations
+  // Stochastic window (SWAX): each batch draws the short window with this probability, until the last part of training.
+  Index short_window = 0;
+  double short_probability = 0.5, anneal = 0.1;
+  // When to look, save and stop.
+  Index log_every = 0, eval_every = 0, save_every = 0;  // 0: twenty, ten and five times a run
+  Index eval_examples = 512, keep = 2;
+  double stop_at = 0;  // stop once the metric of an evaluation reaches it; 0: never
+};
+
+struct Recipe {
+  ModelRecipe model;
+  std::map<std::string, Settings> mixers;  // by preset; "all": for every one that knows the option
+  std::string task;
+  Settings task_settings;
+  TrainRecipe train;
+  std::string name;                  // of the file
+  std::map<std::string, int> lines;  // of the keys, for messages
+};
+
+/// "a.b=c", as on the command line.
+using Overrides = std::vector<std::string>;
+
+/// Throws Error for an unreadable file, an unknown or misspelt key, and a value that does not fit.
+[[nodiscard]] Recipe read_recipe(const std::string& path, const Overrides& overrides = {});
+[[nodiscard]] Recipe parse_recipe(const TomlFile& file, const Overrides& overrides = {});
+
+/// The layers, written out: repetitions in the list and of the list.
+[[nodiscard]] std::vector<std::string> layers_of(const ModelRecipe& model);
+
+/// The whole recipe with every default filled in: reading it again gives the same recipe.
+[[nodiscard]] std::string to_toml(const Recipe& recipe);
+
+/// Throws the error again with the place of the key in front, when it is about one of the recipe's tables (mixer.X, task).
+[[noreturn]] void fail_in_recipe(const Recipe& recipe, const std::string& table, const std::string& what);
+
+}  // namespace isomer

@@ -1,0 +1,89 @@
+#include "isomer/train/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+namespace {
+
+const char* const kSmall = R"([model]
+layers = ["mlstm", "sliding-window*2"]
+repeat = 2
+[mixer.sliding-window]
+window = 16
+[task]
+name = "mqar"
+length = 64
+[train]
+steps = 10
+lr = 3e-3
+)";
+
+std::string error_of(const std::string& text, const Overrides& overrides = {}) {
+  try {
+    (void)parse_recipe(parse_toml(text, "small.toml"), overrides);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Recipe, ReadsEveryTableAndKeepsDefaults) {
+  const Recipe recipe = parse_recipe(parse_toml(kSmall, "small.toml"), {"train.batch=7", "mixer.all.heads=2"});
+  EXPECT_EQ(layers_of(recipe.model),
+            (std::vector<std::string>{"mlstm", "sliding-window", "sliding-window", "mlstm", "sliding-window", "sliding-window"}));
+  EXPECT_EQ(recipe.task, "mqar");
+  EXPECT_EQ(recipe.task_settings, (Settings{{"length", "64"}}));
+  EXPECT_EQ(recipe.mixers.at("sliding-window"), (Settings{{"window", "16"}}));
+  EXPECT_EQ(recipe.mixers.at("all"), (Settings{{"heads", "2"}}));
+  EXPECT_EQ(recipe.train.steps, 10);
+  EXPECT_EQ(recipe.train.lr, 3e-3);
+  EXPECT_EQ(recipe.train.batch, 7);
+  EXPECT_EQ(recipe.train.schedule, "cosine");
+}
+
+TEST(Recipe, ReadsBackWhatItWrites) {
+  const Recipe recipe = parse_recipe(parse_toml(kSmall, "small.toml"), {"train.beta2=0.1234567890123", "model.tied=false"});
+  const std::string text = to_toml(recipe);
+  const Recipe again = parse_recipe(parse_toml(text, "again.toml"));
+  EXPECT_EQ(to_toml(again), text);
+  EXPECT_EQ(again.train.beta2, 0.1234567890123);
+  EXPECT_FALSE(again.model.tied);
+}
+
+TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
+  EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nstesp = 3\n"),
+            "small.toml:4: unknown key train.stesp, did you mean train.steps?");
+  EXPECT_EQ(error_of(kSmall, {"train.lrr=1"}), "--set: unknown key train.lrr, did you mean train.lr?");
+  EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nsteps = 0\n"),
+            "small.toml:4: expected a whole number of at least 1 for train.steps, got 0");
+  EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[model]\nmlp = \"swigl\"\n"),
+            "small.toml:4: expected one of none, gelu, swiglu for model.mlp, got swigl, did you mean swiglu?");
+  EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[model]\ntied = 1\n"),
+            "small.toml:4: expected true or false for model.tied, got 1");
+  EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nlr = [1]\n"),
+            "small.toml:4: expected one value for train.lr, got a list");
+  EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nclip = -1\n"),
+            "small.toml:4: expected a number of at least 0 for train.clip, got -1");
+  EXPECT_EQ(error_of("[train]\nsteps = 3\n"), "small.toml: expected task.name, got none");
+  EXPECT_EQ(error_of(kSmall, {"model.layers=gla*0"}),
+            "model.layers: expected PRESET or PRESET*N with N from 1 to 1000, got gla*0");
+  EXPECT_EQ(error_of(kSmall, {"steps"}), "--set: expected key=value, got steps");
+  EXPECT_EQ(error_of("[task\n").rfind("small.toml:1: ", 0), 0u);
+  EXPECT_EQ(error_of("[task]\nname = \"mqar\"\nday = 2020-01-01\n"),
+            "small.toml:3: expected text, a number, true or false for task.day");
+}
+
+TEST(Recipe, PutsThePlaceInFrontOfOthersMessages) {
+  const Recipe recipe = parse_recipe(parse_toml(kSmall, "small.toml"));
+  try {
+    fail_in_recipe(recipe, "task", "mqar: expected an even length, got 65");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "small.toml:8: mqar: expected an even length, got 65");
+  }
+}
+
+}  // namespace
+}  // namespace isomer
