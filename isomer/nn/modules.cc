@@ -1,0 +1,90 @@
+#include "isomer/nn/modules.h"
+
+#include <array>
+
+#include "isomer/autograd/elementwise.h"
+#include "isomer/autograd/linear.h"
+#include "isomer/autograd/norm.h"
+#include "isomer/autograd/views.h"
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+
+namespace isomer {
+
+namespace {
+// In the order of MlpKind.
+constexpr std::array<std::string_view, 3> kMlps{"none", "gelu", "swiglu"};
+
+ParameterSpec bias_spec(std::string name, Index size) {
+  return {.name = std::move(name), .shape = {size}, .init = graph::constant(0), .decay = Decay::no};
+}
+}  // namespace
+
+template <class T>
+Linear<T>::Linear(Parameters<T>& parameters, const std::string& name, Index inputs, Index outputs, const Options& options)
+    : weight_(parameters.add({.name = name + ".weight", .shape = {outputs, inputs}, .init = options.weight}).var) {
+  if (options.bias) bias_ = parameters.add(bias_spec(name + ".bias", outputs)).var;
+}
+
+template <class T>
+Var<T> Linear<T>::operator()(Tape<T>& tape, Var<T> x) const {
+  return linear(tape, x, weight_, bias_);
+}
+
+template <class T>
+NormLayer<T>::NormLayer(Parameters<T>& parameters, const std::string& name, Index width, const NormOptions& options)
+    : options_(options),
+      weight_(parameters.add({.name = name + ".weight", .shape = {width}, .init = graph::constant(1), .decay = Decay::no}).var) {
+  if (options.kind == Norm::layer) bias_ = parameters.add(bias_spec(name + ".bias", width)).var;
+}
+
+template <class T>
+Var<T> NormLayer<T>::operator()(Tape<T>& tape, Var<T> x) const {
+  return norm(tape, x, options_, weight_, bias_);
+}
+
+std::string_view name_of(MlpKind kind) { return kMlps[std::size_t(kind)]; }
+
+MlpKind mlp_named(std::string_view name) { return MlpKind(position_of("mlp", name, kMlps)); }
+
+Index hidden_size(const MlpOptions& options, Index width) {
+  if (options.hidden > 0) return options.hidden;
+  return options.kind == MlpKind::swiglu ? round_up(ceil_div(8 * width, 3), 32) : 4 * width;
+}
+
+template <class T>
+Mlp<T>::Mlp(Parameters<T>& parameters, const std::string& name, Index width, const MlpOptions& options)
+    : kind_(options.kind),
+      down_(parameters, name + ".down", hidden_size(options, width), width,
+            {.bias = options.bias, .weight = graph::normal(options.down_deviation)}) {
+  ISOMER_ASSERT(kind_ != MlpKind::none, "a block without an MLP makes none");
+  const Index hidden = hidden_size(options, width);
+  std::vector<ParameterSpec> weights, biases;
+  const auto add = [&](const std::string& part) {
+    weights.push_back({.name = name + part + ".weight", .shape = {hidden, width}, .init = graph::normal(options.deviation)});
+    biases.push_back(bias_spec(name + part + ".bias", hidden));
+  };
+  if (kind_ == MlpKind::swiglu) add(".gate");
+  add(".up");
+  up_ = parameters.add_block(std::move(weights));
+  if (options.bias) up_bias_ = parameters.add_block(std::move(biases));
+}
+
+template <class T>
+Var<T> Mlp<T>::operator()(Tape<T>& tape, Var<T> x) const {
+  const Var<T> up = linear(tape, x, up_, up_bias_);
+  if (kind_ == MlpKind::gelu) return down_(tape, unary(tape, Unary::gelu, up));
+  const Index hidden = up.dim(3) / 2;
+  std::array<Var<T>, 2> halves;
+  split<T>(tape, up, std::array<Index, 2>{hidden, hidden}, halves);
+  return down_(tape, gated(tape, Unary::silu, halves[0], halves[1]));
+}
+
+template class Linear<float>;
+template class Linear<double>;
+template class NormLayer<float>;
+template class NormLayer<double>;
+template class Mlp<float>;
+template class Mlp<double>;
+
+}  // namespace isomer

@@ -1,0 +1,80 @@
+#pragma once
+// The parts of a model beside its mixers: each declares its parameters once and is then a function of a value.
+//
+//   const Linear<float> head(parameters, "head", 256, 1000, {.bias = true});     // parameters head.weight, head.bias
+//   const Var<float> y = head(tape, x);                                           // x [B, T, 1, 256] → y [B, T, 1, 1000]
+//
+// A module holds handles into the store, so it is cheap to copy and lives no longer than the store. Weights start normal with
+// deviation 0.02 unless said, biases at 0, gains at 1.
+#include <string>
+
+#include "isomer/autograd/tape.h"
+#include "isomer/kernels/norm/norm.h"
+#include "isomer/nn/parameters.h"
+
+namespace isomer {
+
+/// What every weight starts with if nothing else is said (Radford et al. 2019).
+inline constexpr double kDeviation = 0.02;
+
+template <class T>
+class Linear {
+ public:
+  struct Options {
+    bool bias = false;
+    graph::Init weight = graph::normal(kDeviation);
+  };
+  Linear(Parameters<T>& parameters, const std::string& name, Index inputs, Index outputs, const Options& options = {});
+  [[nodiscard]] Var<T> operator()(Tape<T>& tape, Var<T> x) const;
+
+ private:
+  Var<T> weight_, bias_;
+};
+
+/// Over the last axis, with a gain; layer norm has a bias too.
+template <class T>
+class NormLayer {
+ public:
+  NormLayer(Parameters<T>& parameters, const std::string& name, Index width, const NormOptions& options = {});
+  [[nodiscard]] Var<T> operator()(Tape<T>& tape, Var<T> x) const;
+
+ private:
+  NormOptions options_;
+  Var<T> weight_, bias_;
+};
+
+enum class MlpKind : std::uint8_t { none, gelu, swiglu };
+[[nodiscard]] std::string_view name_of(MlpKind kind);
+/// Throws Error naming the nearest when there is none of that name.
+[[nodiscard]] MlpKind mlp_named(std::string_view name);
+
+struct MlpOptions {
+  MlpKind kind = MlpKind::gelu;
+  Index hidden = 0;  // 0: 4 · width; swiglu: 8/3 · width, rounded up to a multiple of 32: as many parameters
+  bool bias = false;
+  double deviation = kDeviation;       // of up and gate
+  double down_deviation = kDeviation;  // of the projection onto the residual stream; often smaller in deep models
+};
+[[nodiscard]] Index hidden_size(const MlpOptions& options, Index width);
+
+/// gelu: down(gelu(up x)); swiglu: down(silu(gate x) ∘ up x), gate and up in one product.
+template <class T>
+class Mlp {
+ public:
+  Mlp(Parameters<T>& parameters, const std::string& name, Index width, const MlpOptions& options = {});
+  [[nodiscard]] Var<T> operator()(Tape<T>& tape, Var<T> x) const;
+
+ private:
+  MlpKind kind_;
+  Var<T> up_, up_bias_;  // swiglu: those of gate and up below each other
+  Linear<T> down_;
+};
+
+extern template class Linear<float>;
+extern template class Linear<double>;
+extern template class NormLayer<float>;
+extern template class NormLayer<double>;
+extern template class Mlp<float>;
+extern template class Mlp<double>;
+
+}  // namespace isomer
