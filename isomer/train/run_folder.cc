@@ -1,0 +1,174 @@
+#include "isomer/train/run_folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "isomer/base/error.h"
+#include "isomer/io/atomic_file.h"
+#include "isomer/io/safetensors.h"
+
+namespace isomer {
+
+namespace {
+namespace fs = std::filesystem;
+
+[[noreturn]] void cannot_write(const std::string& path, const std::string& reason) {
+  throw Error("cannot write " + path + ": " + reason);
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in.good()) throw Error(path + ": expected a readable file");
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+void make_folder(const std::string& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) cannot_write(path, problem.message());
+}
+
+void sync_folder(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (file < 0) return;
+  ::fsync(file);
+  ::close(file);
+}
+
+/// The number behind "step-"; nothing else is a checkpoint.
+std::optional<Index> step_of(const std::string& name) {
+  if (!name.starts_with("step-")) return {};
+  Index step = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, problem] = std::from_chars(name.data() + 5, end, step);
+  if (problem != std::errc() || stop != end || step < 0) return {};
+  return step;
+}
+}  // namespace
+
+RunFolder RunFolder::create(const std::string& path, const std::string& recipe) {
+  RunFolder folder(path);
+  if (fs::exists(folder.recipe_path()))
+    throw Error(path +
+                ": expected a folder without a run, got one with recipe.toml; go on with it by --resume or take another --out");
+  make_folder(path + "/checkpoints");
+  write_text(folder.recipe_path(), recipe);
+  return folder;
+}
+
+RunFolder RunFolder::open(const std::string& path) {
+  RunFolder folder(path);
+  if (!fs::exists(folder.recipe_path())) throw Error(path + ": expected the folder of a run (with recipe.toml), got none");
+  return folder;
+}
+
+void RunFolder::append(const std::string& json_line) const {
+  const int file = ::open(metrics_path().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) cannot_write(metrics_path(), std::strerror(errno));
+  const std::string line = json_line + "\n";
+  const auto written = ::write(file, line.data(), line.size());
+  const int problem = written < 0 ? errno : ENOSPC;
+  ::close(file);
+  if (written != ssize_t(line.size())) cannot_write(metrics_path(), std::strerror(problem));
+}
+
+std::vector<std::string> RunFolder::metrics() const {
+  std::vector<std::string> lines;
+  if (!fs::exists(metrics_path())) return lines;
+  const std::string text = read_text(metrics_path());
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return lines;
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+void RunFolder::keep_metrics(std::size_t count) const {
+  const std::vector<std::string> lines = metrics();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(count, lines.size()); ++i) text += lines[i] + "\n";
+  write_text(metrics_path(), text);
+}
+
+std::string RunFolder::checkpoint_path(Index step) const { return path_ + "/checkpoints/step-" + std::to_string(step); }
+
+std::vector<Index> RunFolder::checkpoints() const {
+  std::vector<Index> steps;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints", none))
+    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory()) steps.push_back(*step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void RunFolder::point_latest(Index step) const {
+  const std::string link = path_ + "/checkpoints/latest", fresh = link + ".new";
+  std::error_code problem;
+  fs::remove(fresh, problem);
+  fs::create_directory_symlink("step-" + std::to_string(step), fresh, problem);
+  if (!problem) fs::rename(fresh, link, problem);
+  if (problem) cannot_write(link, problem.message());
+}
+
+void RunFolder::save(const Checkpoint& checkpoint, Index keep) const {
+  const std::string folder = path_ + "/checkpoints", target = checkpoint_path(checkpoint.step),
+                    temporary = folder + "/writing-" + std::to_string(checkpoint.step);
+  std::error_code problem;
+  fs::remove_all(temporary, problem);
+  try {
+    make_folder(temporary);
+    write_safetensors(temporary + "/model.safetensors", checkpoint.model);
+    write_safetensors(temporary + "/optimizer.safetensors", checkpoint.optimiser);
+    write_text(temporary + "/config.json", checkpoint.config);
+    write_text(temporary + "/state.json", checkpoint.state);
+    sync_folder(temporary);
+    fs::remove_all(target, problem);
+    fs::rename(temporary, target, problem);
+    if (problem) cannot_write(target, problem.message());
+  } catch (const Error&) {
+    fs::remove_all(temporary, problem);
+    throw;
+  }
+  sync_folder(folder);
+  point_latest(checkpoint.step);
+  sync_folder(folder);
+  const std::vector<Index> steps = checkpoints();
+  for (std::size_t i = 0; i + std::size_t(keep) < steps.size(); ++i)
+    if (steps[i] != checkpoint.step) fs::remove_all(checkpoint_path(steps[i]), problem);
+}
+
+bool RunFolder::has_checkpoint() const { return !checkpoints().empty(); }
+
+Checkpoint RunFolder::load_latest() const {
+  const std::vector<Index> steps = checkpoints();
+  if (steps.empty()) throw Error(path_ + ": expected a run with a checkpoint, got none");
+  return load(steps.back());
+}
+
+Checkpoint RunFolder::load(Index step) const {
+  const std::string from = checkpoint_path(step);
+  return {.step = step,
+          .model = read_safetensors(from + "/model.safetensors"),
+          .optimiser = read_safetensors(from + "/optimizer.safetensors"),
+          .config = read_text(from + "/config.json"),
+          .state = read_text(from + "/state.json")};
+}
+
+}  // namespace isomer

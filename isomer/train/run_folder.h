@@ -1,0 +1,68 @@
+#pragma once
+// The folder of a run: the resolved recipe, one line of metrics after the other, checkpoints.
+//
+//   DIR/recipe.toml
+//   DIR/metrics.jsonl
+//   DIR/checkpoints/step-120/{model.safetensors, config.json, optimizer.safetensors, state.json}
+//   DIR/checkpoints/latest -> step-120
+//
+//   RunFolder folder = RunFolder::create("runs/a", to_toml(recipe));
+//   folder.append({{"step", 1}, …});
+//   folder.save(checkpoint);
+//   std::optional<Checkpoint> last = folder.latest();           // to resume: metrics after its step are dropped
+//
+// A checkpoint appears whole or not at all, whatever happens while it is written; one that could not be written leaves the last
+// good one as it was. Only the newest `keep` stay.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "isomer/base/index.h"
+#include "isomer/base/tensor.h"
+
+namespace isomer {
+
+/// Everything a run needs to go on exactly.
+struct Checkpoint {
+  Index step = 0;
+  Tensors model, optimiser;
+  std::string config;  // JSON: the model in its own words
+  std::string state;   // JSON: where the run stood
+};
+
+class RunFolder {
+ public:
+  /// Throws Error when the folder holds a run already, or cannot be written.
+  [[nodiscard]] static RunFolder create(const std::string& path, const std::string& recipe);
+  /// Throws Error when there is no run in it.
+  [[nodiscard]] static RunFolder open(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string recipe_path() const { return path_ + "/recipe.toml"; }
+  [[nodiscard]] std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
+
+  /// One line of metrics, complete on the disk's side of the process: a kill loses at most the line being written.
+  void append(const std::string& json_line) const;
+  /// The complete lines.
+  [[nodiscard]] std::vector<std::string> metrics() const;
+  /// Keeps the first `count` lines; a line that was cut off goes too.
+  void keep_metrics(std::size_t count) const;
+
+  /// Throws Error "cannot write …"; then the checkpoints are as they were.
+  void save(const Checkpoint& checkpoint, Index keep) const;
+  [[nodiscard]] bool has_checkpoint() const;
+  /// Throws Error for a damaged one, with its path.
+  [[nodiscard]] Checkpoint load_latest() const;
+  [[nodiscard]] Checkpoint load(Index step) const;
+  /// Their steps, ascending.
+  [[nodiscard]] std::vector<Index> checkpoints() const;
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  [[nodiscard]] std::string checkpoint_path(Index step) const;
+  void point_latest(Index step) const;
+  std::string path_;
+};
+
+}  // namespace isomer

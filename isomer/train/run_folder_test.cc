@@ -1,0 +1,86 @@
+#include "isomer/train/run_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+namespace {
+namespace fs = std::filesystem;
+
+class RunFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::remove_all(path_); }
+  void TearDown() override { fs::remove_all(path_); }
+  static Checkpoint at(Index step) {
+    Checkpoint checkpoint{
+        .step = step, .model = {}, .optimiser = {}, .config = "{}", .state = "{\"step\":" + std::to_string(step) + "}"};
+    Tensor w(Type::f32, {2});
+    w.data<float>()[0] = float(step);
+    w.data<float>()[1] = 1;
+    checkpoint.model.emplace("w", std::move(w));
+    return checkpoint;
+  }
+  std::string path_ = (fs::temp_directory_path() / ("run_folder_test_" + std::to_string(::getpid()))).string();
+};
+
+TEST_F(RunFolderTest, KeepsTheNewestCheckpointsAndPointsToTheLast) {
+  const RunFolder folder = RunFolder::create(path_, "[task]\n");
+  EXPECT_FALSE(folder.has_checkpoint());
+  for (const Index step : {5, 10, 15}) folder.save(at(step), 2);
+  EXPECT_EQ(folder.checkpoints(), (std::vector<Index>{10, 15}));
+  EXPECT_EQ(fs::read_symlink(path_ + "/checkpoints/latest").string(), "step-15");
+  const Checkpoint last = RunFolder::open(path_).load_latest();
+  EXPECT_EQ(last.step, 15);
+  EXPECT_EQ(last.model.at("w").data<float>()[0], 15);
+  EXPECT_EQ(last.state, "{\"step\":15}");
+}
+
+TEST_F(RunFolderTest, ACheckpointThatWasCutOffIsNotOne) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  folder.save(at(5), 2);
+  fs::create_directories(path_ + "/checkpoints/writing-10");
+  std::ofstream(path_ + "/checkpoints/writing-10/model.safetensors") << "half";
+  EXPECT_EQ(folder.load_latest().step, 5);
+  folder.save(at(10), 2);
+  EXPECT_EQ(folder.load_latest().step, 10);
+  EXPECT_FALSE(fs::exists(path_ + "/checkpoints/writing-10"));
+}
+
+TEST_F(RunFolderTest, MetricsAreCompleteLines) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  folder.append("{\"step\":1}");
+  folder.append("{\"step\":2}");
+  std::ofstream(folder.metrics_path(), std::ios::app) << "{\"step\":";
+  EXPECT_EQ(folder.metrics(), (std::vector<std::string>{"{\"step\":1}", "{\"step\":2}"}));
+  folder.keep_metrics(1);
+  folder.append("{\"step\":3}");
+  EXPECT_EQ(folder.metrics(), (std::vector<std::string>{"{\"step\":1}", "{\"step\":3}"}));
+}
+
+TEST_F(RunFolderTest, RefusesWhatIsNoRunAndWhatIsOneAlready) {
+  const auto text_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(text_of([&] { (void)RunFolder::open(path_); }),
+            path_ + ": expected the folder of a run (with recipe.toml), got none");
+  const RunFolder folder = RunFolder::create(path_, "");
+  EXPECT_EQ(
+      text_of([&] { (void)RunFolder::create(path_, ""); }),
+      path_ + ": expected a folder without a run, got one with recipe.toml; go on with it by --resume or take another --out");
+  EXPECT_EQ(text_of([&] { (void)folder.load_latest(); }), path_ + ": expected a run with a checkpoint, got none");
+  fs::create_directories(path_ + "/checkpoints/step-3");
+  EXPECT_NE(text_of([&] { (void)folder.load_latest(); }).find("step-3/model.safetensors"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace isomer
