@@ -1,5 +1,5 @@
 #pragma once
-// Rows of cells over Vec; include vec_<isa>.h first.
+// What the kernels of rows share over Vec; include vec_<isa>.h first.
 #include "isomer/kernels/accumulate.h"
 #include "isomer/kernels/elementwise/cells.h"
 #include "isomer/simd/vec.h"
@@ -32,6 +32,21 @@ template <class T, class V>
 ISOMER_INLINE void put(V value, Accumulate accumulate, T* y, Index left) {
   if (accumulate == Accumulate::add) value = value + V::load(y, left);
   value.store(y, left);
+}
+
+/// The largest of D > 0 numbers.
+template <class T, Isa I>
+ISOMER_INLINE T largest_of(Index D, const T* x) {
+  using V = simd::Vec<T, I>;
+  if (D < V::lanes) {
+    T most = x[0];
+    for (Index d = 1; d < D; ++d) most = most < x[d] ? x[d] : most;
+    return most;
+  }
+  // The last vector overlaps the one before: a short load would bring in zeros.
+  V most = V::load(x + D - V::lanes);
+  for (Index d = 0; d + V::lanes < D; d += V::lanes) most = max(most, V::load(x + d));
+  return largest(most);
 }
 
 }  // namespace isomer::internal

@@ -56,7 +56,7 @@ Patch Pass::patch(Index i) const {
   const Index column = i % cuts_[1] * size_.columns, above = i / cuts_[1];
   const Index row = above % cuts_[0] * size_.rows, outer = above / cuts_[0];
   const Extent extent{std::min(size_.rows, shape_[2] - row), std::min(size_.columns, shape_[3] - column)};
-  Patch patch{extent, outer, row, column, {}};
+  Patch patch{i, extent, outer, row, column, {}};
   for (std::size_t n = 0; n < stride_.size(); ++n) {
     const Strides& s = stride_[n];
     patch.offset[n] = outer / shape_[1] * s[0] + outer % shape_[1] * s[1] + row * s[2] + column * s[3];

@@ -25,6 +25,7 @@ inline constexpr int kOperands = 5;
 using Strides = std::array<Index, 4>;
 
 struct Patch {
+  Index index;
   Extent extent;
   Index outer, row, column;             // where it begins, over the joined axes
   std::array<Index, kOperands> offset;  // of the first cell, in each operand
@@ -38,6 +39,7 @@ class Pass {
   void cut(int row_axis, Extent size);
 
   [[nodiscard]] bool empty() const { return shape_[0] * shape_[1] * shape_[2] * shape_[3] == 0; }
+  [[nodiscard]] Index patches() const { return patches_; }
   [[nodiscard]] Index tasks() const { return ceil_div(patches_, per_task_); }
   [[nodiscard]] Index first_patch(Index task) const { return task * per_task_; }
   [[nodiscard]] Index end_patch(Index task) const { return task + 1 < tasks() ? (task + 1) * per_task_ : patches_; }

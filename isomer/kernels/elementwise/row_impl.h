@@ -6,25 +6,6 @@
 
 namespace isomer {
 
-namespace internal {
-
-/// The largest of D > 0 numbers.
-template <class T, Isa I>
-ISOMER_INLINE T largest_of(Index D, const T* x) {
-  using V = simd::Vec<T, I>;
-  if (D < V::lanes) {
-    T most = x[0];
-    for (Index d = 1; d < D; ++d) most = most < x[d] ? x[d] : most;
-    return most;
-  }
-  // The last vector overlaps the one before: a short load would bring in zeros.
-  V most = V::load(x + D - V::lanes);
-  for (Index d = 0; d + V::lanes < D; d += V::lanes) most = max(most, V::load(x + d));
-  return largest(most);
-}
-
-}  // namespace internal
-
 template <class T, Isa I>
 void RowKernels<T, I>::softmax(Index D, const T* x, T* y) noexcept {
   using V = simd::Vec<T, I>;
