@@ -1,0 +1,157 @@
+#include "isomer/nn/mixer.h"
+
+#include <map>
+
+#include "isomer/base/error.h"
+#include "isomer/nn/mixer_run.h"
+
+namespace isomer {
+
+namespace {
+std::vector<Index> rows(Index heads, Index size) {
+  return heads == 1 ? std::vector<Index>{size} : std::vector<Index>{heads, size};
+}
+
+/// Adds the parameters of nodes to the store; nodes with one name share them.
+template <class T>
+class Adder {
+ public:
+  Adder(const graph::Graph& graph, Parameters<T>& store, const std::string& prefix)
+      : graph_(graph), store_(store), prefix_(prefix) {}
+
+  struct Weights {
+    Var<T> weight = {}, bias = {};
+  };
+
+  Weights operator()(const graph::Node& node, const graph::Linear& w) {
+    const Index K = input(node).heads * input(node).size;
+    return {add({name(node, ".weight"), {node.size, K}, w.weight}),
+            w.bias ? add({name(node, ".bias"), {node.size}, w.bias_init, Decay::no}) : Var<T>()};
+  }
+  Weights operator()(const graph::Node& node, const graph::HeadLinear& w) {
+    const Index H = node.heads, N = node.size, K = input(node).size;
+    const std::vector<Index> weight = w.shared ? std::vector<Index>{N, K} : std::vector<Index>{H, N, K};
+    const std::vector<Index> bias = w.shared ? std::vector<Index>{N} : std::vector<Index>{H, N};
+    return {add({name(node, ".weight"), weight, w.weight, Decay::yes, w.training}),
+            w.bias ? add({name(node, ".bias"), bias, w.bias_init, Decay::no, w.training}) : Var<T>()};
+  }
+  Weights operator()(const graph::Node& node, const graph::Parameter& w) {
+    return {add({name(node, ""), rows(node.heads, node.size), w.init, Decay::no, w.training})};
+  }
+  Weights operator()(const graph::Node& node, const graph::Convolution& w) {
+    const Index C = node.heads * node.size;
+    return {add({name(node, ".weight"), {C, w.width}, w.weight}),
+            w.bias ? add({name(node, ".bias"), {C}, graph::constant(0), Decay::no}) : Var<T>()};
+  }
+  Weights operator()(const graph::Node& node, const graph::Normalise& w) {
+    const std::vector<Index> shape = rows(w.shared ? 1 : node.heads, node.size);
+    return {w.weight ? add({name(node, ".weight"), shape, graph::constant(1), Decay::no}) : Var<T>(),
+            w.bias ? add({name(node, ".bias"), shape, graph::constant(0), Decay::no}) : Var<T>()};
+  }
+  Weights operator()(const graph::Node& node, const graph::PositionTable& w) {
+    return {add({name(node, ".weight"), {w.length, node.heads * node.size}, graph::normal(0.02), Decay::no})};
+  }
+  Weights operator()(const graph::Node&, const auto&) { return {}; }
+
+  [[nodiscard]] std::string name(const graph::Node& node, const char* what) const {
+    return prefix_ + (prefix_.empty() ? "" : ".") + node.parameters + what;
+  }
+
+ private:
+  [[nodiscard]] const graph::Node& input(const graph::Node& node) const { return graph_.nodes[std::size_t(node.inputs[0])]; }
+  Var<T> add(ParameterSpec spec) {
+    const auto found = own_.find(spec.name);
+    if (found != own_.end()) return found->second;
+    const Var<T> var = store_.add(spec).var;
+    own_.emplace(spec.name, var);
+    return var;
+  }
+
+  const graph::Graph& graph_;
+  Parameters<T>& store_;
+  const std::string& prefix_;
+  std::map<std::string, Var<T>> own_;
+};
+}  // namespace
+
+template <class T>
+void Mixer<T>::add_products(Parameters<T>& parameters, const std::string& prefix) {
+  const Adder<T> names(graph_, parameters, prefix);
+  std::map<std::string, int> uses;
+  for (const graph::Node& node : graph_.nodes) ++uses[node.parameters];
+  std::map<int, std::size_t> product_of_input;
+  for (int i = 0; i < int(graph_.nodes.size()); ++i) {
+    const graph::Node& node = graph_.nodes[std::size_t(i)];
+    // A weight that several nodes share stands alone.
+    if (!std::holds_alternative<graph::Linear>(node.work) || uses[node.parameters] > 1) continue;
+    const auto [at, is_new] = product_of_input.emplace(node.inputs[0], products_.size());
+    if (is_new) products_.emplace_back();
+    product_of_[std::size_t(i)] = int(at->second);
+    products_[at->second].nodes.push_back(i);
+    products_[at->second].sizes.push_back(node.size);
+  }
+  for (Product& product : products_) {
+    std::vector<ParameterSpec> weights, biases;
+    bool biased = false;
+    for (const int i : product.nodes) {
+      const graph::Node& node = graph_.nodes[std::size_t(i)];
+      const graph::Node& input = graph_.nodes[std::size_t(node.inputs[0])];
+      const auto& w = std::get<graph::Linear>(node.work);
+      weights.push_back({names.name(node, ".weight"), {node.size, input.heads * input.size}, w.weight});
+      biases.push_back({w.bias ? names.name(node, ".bias") : "", {node.size}, w.bias_init, Decay::no});
+      biased = biased || w.bias;
+    }
+    product.weights.weight = parameters.add_block(weights);
+    if (biased) product.weights.bias = parameters.add_block(biases);
+    product.pieces.resize(product.nodes.size());
+  }
+}
+
+template <class T>
+Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string& prefix)
+    : graph_(std::move(graph)),
+      product_of_(graph_.nodes.size(), -1),
+      weights_(graph_.nodes.size()),
+      values_(graph_.nodes.size()) {
+  add_products(parameters, prefix);
+  Adder<T> add(graph_, parameters, prefix);
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const graph::Node& node = graph_.nodes[i];
+    if (product_of_[i] >= 0) continue;
+    const auto made = std::visit([&](const auto& work) { return add(node, work); }, node.work);
+    weights_[i] = {made.weight, made.bias};
+    parts_.reserve(std::max(parts_.capacity(), node.inputs.size()));
+  }
+}
+
+template <class T>
+Var<T> Mixer<T>::run(Tape<T>& tape, Var<T> x, MixerState<T>* state) {
+  require(x.dim(2) == 1 && x.dim(3) == graph_.width, "mixer", "expected x [B, T, 1, ", graph_.width, "], got [", x.dim(0), ", ",
+          x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
+  return MixerRun<T>(*this, tape, x, state)();
+}
+
+template <class T>
+Var<T> Mixer<T>::forward(Tape<T>& tape, Var<T> x) {
+  return run(tape, x, nullptr);
+}
+
+template <class T>
+Var<T> Mixer<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state) {
+  require(x.dim(0) == state.batch(), "mixer", "expected ", state.batch(), " sequences as in the state, got ", x.dim(0));
+  if (x.dim(1) == 0) return tape.make(x.shape(), {});
+  const Var<T> y = tape.without_recording([&] { return run(tape, x, &state); });
+  state.advance(x.dim(1));
+  return y;
+}
+
+template <class T>
+Var<T> Mixer<T>::step(Tape<T>& tape, Var<T> x, MixerState<T>& state) {
+  require(x.dim(1) == 1, "mixer", "expected one token for a step, got ", x.dim(1));
+  return prefill(tape, x, state);
+}
+
+template class Mixer<float>;
+template class Mixer<double>;
+
+}  // namespace isomer

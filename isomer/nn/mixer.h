@@ -1,0 +1,83 @@
+#pragma once
+// A layer that runs a mixer's graph: on a tape for training, and on a state for streaming.
+//
+//   Mixer<float> mixer(build_mixer("gla", {.width = 256}), parameters, "layers.0.mixer");
+//   Var<float> y = mixer.forward(tape, x);                  // x, y [B, T, 1, width]
+//
+//   MixerState<float> state = mixer.start(1);
+//   (void)mixer.prefill(tape, prompt, state);               // any number of tokens
+//   Var<float> next = mixer.step(tape, token, state);       // one
+//
+// Its parameters are in the store, under `prefix`; draw them with initialise(). Linear nodes of one input are one product.
+// prefill and step give what forward gives for the same tokens, wherever the sequence is cut, and leave nothing on the tape to go
+// back through. A mixer serves one thread at a time. After the first call nothing is allocated but what a state grows by.
+#include <string>
+#include <vector>
+
+#include "isomer/autograd/tape.h"
+#include "isomer/laws/law.h"
+#include "isomer/mixers/graph.h"
+#include "isomer/nn/mixer_state.h"
+#include "isomer/nn/parameters.h"
+
+namespace isomer {
+
+/// What a law of the mixer was given: isomer::apply(find_law(law), {inputs, settings, …}) makes `outputs` again.
+struct LawCall {
+  int node = -1;
+  std::string law = {};
+  Tensors inputs = {};  // in double
+  Settings settings = {};
+  Tensors outputs = {};  // o; scan: h and h_imag
+};
+
+template <class T>
+class Mixer {
+ public:
+  Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string& prefix);
+
+  [[nodiscard]] const graph::Graph& graph() const { return graph_; }
+
+  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x);
+
+  /// The state of B sequences before their first token. Throws Error for a mixer that is not causal.
+  [[nodiscard]] MixerState<T> start(Index B) const { return MixerState<T>(graph_, B); }
+  [[nodiscard]] MixerState<T> load(const std::string& path) const { return MixerState<T>::load(path, graph_); }
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state);
+  [[nodiscard]] Var<T> step(Tape<T>& tape, Var<T> x, MixerState<T>& state);
+
+  /// For checks: the form in which laws run in forward(), if they offer it.
+  void set_form(Form form) { form_ = form; }
+
+  /// The calls of all laws of forward(x).
+  [[nodiscard]] std::vector<LawCall> law_calls(Tape<T>& tape, Var<T> x);
+
+ private:
+  template <class>
+  friend class MixerRun;
+  struct Weights {
+    Var<T> weight = {}, bias = {};
+  };
+  /// Linear nodes of one input.
+  struct Product {
+    std::vector<int> nodes;
+    std::vector<Index> sizes;
+    std::vector<Var<T>> pieces;
+    Weights weights;
+  };
+  void add_products(Parameters<T>& parameters, const std::string& prefix);
+  [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state);
+
+  graph::Graph graph_;
+  Form form_ = Form::automatic;
+  std::vector<Product> products_;
+  std::vector<int> product_of_;   // of each node; −1: it is no part of one
+  std::vector<Weights> weights_;  // of each node
+  std::vector<Var<T>> values_;    // of each node, while the graph runs
+  std::vector<Var<T>> parts_;     // of a concatenation
+};
+
+extern template class Mixer<float>;
+extern template class Mixer<double>;
+
+}  // namespace isomer

@@ -1,0 +1,196 @@
+#include "isomer/nn/mixer_state.h"
+
+#include <algorithm>
+
+#include "isomer/base/error.h"
+#include "isomer/io/safetensors.h"
+#include "isomer/laws/scalar_decay/scalar_decay_reference.h"
+#include "isomer/mixers/fingerprint.h"
+#include "isomer/nn/law_roles.h"
+
+namespace isomer {
+
+namespace {
+// Of the files; they say it in their metadata.
+constexpr const char* kFormat = "isomer mixer state";
+constexpr int kVersion = 1;
+
+/// What a node keeps of B sequences.
+template <class T>
+struct Start {
+  const graph::Graph& graph;
+  const graph::Node& node;
+  Index B;
+
+  [[nodiscard]] const graph::Node& input(int i) const { return graph.nodes[std::size_t(node.inputs[std::size_t(i)])]; }
+  [[nodiscard]] Index channels(int i) const { return input(i).heads * input(i).size; }
+
+  NodeState<T> operator()(const graph::Convolution& w) const { return {.arrays = {{"tail", {B, w.width - 1, channels(0)}}}}; }
+  NodeState<T> operator()(const graph::Shift&) const { return {.arrays = {{"tail", {B, input(0).heads, input(0).size}}}}; }
+  NodeState<T> operator()(const graph::LocalSum& w) const { return {.arrays = {{"tail", {B, w.width - 1, channels(0)}}}}; }
+  NodeState<T> operator()(const graph::RunningSum&) const { return {.sums = {{"sum", {B, input(0).heads, input(0).size}}}}; }
+  NodeState<T> operator()(const graph::Mean&) const { return {.sums = {{"sum", {B, input(0).heads, input(0).size}}}}; }
+  NodeState<T> operator()(const graph::Law& law) const {
+    return std::visit([&](const auto& options) { return of(LawRoles{graph, node, law}, options); }, law.options);
+  }
+  NodeState<T> operator()(const auto&) const { return {}; }
+
+  NodeState<T> of(const LawRoles& law, const AttentionOptions& options) const {
+    NodeState<T> state;
+    state.attention.emplace(
+        typename AttentionState<T>::Shape{
+            .B = B, .H = law.heads(), .Gk = law["k"].heads, .Gv = law["v"].heads, .K = law["k"].size, .V = law["v"].size},
+        options);
+    return state;
+  }
+  NodeState<T> of(const LawRoles& law, const ScalarDecayOptions& options) const {
+    using enum ScalarDecayOptions::Normaliser;
+    const Index H = law.heads(), K = law["k"].size, V = law["v"].size;
+    NodeState<T> state{.arrays = {{"state", {B, H, K, V}}}};
+    if (options.normaliser != none) state.arrays.emplace_back("norm", std::vector<Index>{B, H, K});
+    if (options.normaliser == max) state.arrays.emplace_back("max", std::vector<Index>{B, H}, T(scalar_decay_detail::kNothing));
+    if (options.normaliser == subtract) {
+      state.arrays.emplace_back("value_sum", std::vector<Index>{B, H, V});
+      state.arrays.emplace_back("count", std::vector<Index>{B});
+    }
+    return state;
+  }
+  NodeState<T> of(const LawRoles& law, const ScanOptions&) const {
+    const Index N = law["x"].heads * law["x"].size;
+    NodeState<T> state{.arrays = {{"state", {B, N}}}};
+    if (law.has("angle") || law.has("x_imag")) state.arrays.emplace_back("imag", std::vector<Index>{B, N});
+    return state;
+  }
+  NodeState<T> of(const LawRoles& law, const graph::ScanS6Options&) const {
+    return {.arrays = {{"state", {B, law["x"].heads * law["x"].size, law["b"].heads * law["b"].size}}}};
+  }
+  /// channel_decay and delta.
+  NodeState<T> of(const LawRoles& law, const auto&) const {
+    return {.arrays = {{"state", {B, law.heads(), law["k"].size, law["v"].size}}}};
+  }
+};
+
+template <class U>
+Tensor tensor_of(const StateArray<U>& array) {
+  Tensor tensor(type_of<U>, array.shape);
+  std::ranges::copy(array.data, tensor.data<U>());
+  return tensor;
+}
+
+Tensor tensor_of(std::int64_t number) {
+  Tensor tensor(Type::i64, {1});
+  tensor.data<std::int64_t>()[0] = number;
+  return tensor;
+}
+
+template <class U>
+void read(const Tensors& tensors, const std::string& prefix, StateArray<U>& array) {
+  const Tensor& tensor = expect_tensor(tensors, prefix + std::string(array.name), type_of<U>, array.shape);
+  std::copy_n(tensor.data<U>(), tensor.size(), array.data.data());
+}
+
+std::int64_t number(const Tensors& tensors, const std::string& name) {
+  const std::int64_t n = expect_tensor(tensors, name, Type::i64, {1}).data<std::int64_t>()[0];
+  require(n >= 0, "state", "expected ", name, " of at least 0, got ", n);
+  return n;
+}
+
+std::string text(const Metadata& metadata, const char* key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? "none" : found->second;
+}
+
+void check(const Metadata& metadata, const std::string& fingerprint) {
+  require(text(metadata, "format") == kFormat, "state", "expected the format ", kFormat, ", got ", text(metadata, "format"));
+  require(text(metadata, "version") == std::to_string(kVersion), "state", "expected version ", kVersion, ", got ",
+          text(metadata, "version"));
+  require(text(metadata, "fingerprint") == fingerprint, "state", "expected one of the mixer ", fingerprint, ", got one of ",
+          text(metadata, "fingerprint"));
+}
+}  // namespace
+
+template <class T>
+StateArray<T>::StateArray(std::string_view own_name, std::vector<Index> own_shape, T value)
+    : name(own_name), shape(std::move(own_shape)) {
+  Index size = 1;
+  for (const Index n : shape) size *= n;
+  data.assign(std::size_t(size), value);
+}
+
+template <class T>
+MixerState<T>::MixerState(const graph::Graph& graph, Index B) : fingerprint_(graph::fingerprint(graph)), batch_(B) {
+  require(graph::causal(graph), "state", "expected a causal mixer, got ", graph.preset, ", which reads whole sequences");
+  require(B > 0, "state", "expected at least one sequence, got ", B);
+  for (const graph::Node& node : graph.nodes)
+    nodes_.push_back(std::visit([&](const auto& work) { return Start<T>{graph, node, B}(work); }, node.work));
+}
+
+template <class T>
+Index MixerState<T>::bytes() const {
+  Index bytes = 0;
+  for (const NodeState<T>& node : nodes_) {
+    for (const auto& array : node.arrays) bytes += Index(array.data.size() * sizeof(T));
+    for (const auto& sum : node.sums) bytes += Index(sum.data.size() * sizeof(double));
+    if (node.attention) bytes += node.attention->bytes();
+  }
+  return bytes;
+}
+
+template <class T>
+void MixerState<T>::add_to(Tensors& tensors, const std::string& prefix) const {
+  tensors.insert_or_assign(prefix + "batch", tensor_of(batch_));
+  tensors.insert_or_assign(prefix + "position", tensor_of(position_));
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const std::string own = prefix + "nodes." + std::to_string(i) + ".";
+    for (const auto& array : nodes_[i].arrays) tensors.insert_or_assign(own + std::string(array.name), tensor_of(array));
+    for (const auto& sum : nodes_[i].sums) tensors.insert_or_assign(own + std::string(sum.name), tensor_of(sum));
+    if (nodes_[i].attention) nodes_[i].attention->add_to(tensors, own);
+  }
+}
+
+template <class T>
+void MixerState<T>::assign(const Tensors& tensors, const std::string& prefix) {
+  MixerState next = *this;
+  require(number(tensors, prefix + "batch") == batch_, "state", "expected ", batch_, " sequences, got ",
+          number(tensors, prefix + "batch"));
+  next.position_ = number(tensors, prefix + "position");
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const std::string own = prefix + "nodes." + std::to_string(i) + ".";
+    for (auto& array : next.nodes_[i].arrays) read(tensors, own, array);
+    for (auto& sum : next.nodes_[i].sums) read(tensors, own, sum);
+    if (next.nodes_[i].attention) next.nodes_[i].attention->assign(tensors, own);
+  }
+  *this = std::move(next);
+}
+
+template <class T>
+void MixerState<T>::save(const std::string& path) const {
+  Tensors tensors;
+  add_to(tensors, "");
+  write_safetensors(path, tensors, {{"format", kFormat}, {"version", std::to_string(kVersion)}, {"fingerprint", fingerprint_}});
+}
+
+template <class T>
+MixerState<T> MixerState<T>::load(const std::string& path, const graph::Graph& graph) {
+  const SafetensorsFile file = read_safetensors_file(path);
+  try {
+    check(file.metadata, graph::fingerprint(graph));
+    // A batch is at most as large as the numbers in the file, however many sequences it claims.
+    const Index B = Index(number(file.tensors, "batch")), least = std::max<Index>(MixerState(graph, 1).bytes(), 1);
+    Index bytes = 0;
+    for (const auto& [name, tensor] : file.tensors) bytes += tensor.size() * bytes_of(tensor.type());
+    require(B <= bytes / least, "state", "expected the numbers of ", B, " sequences, got ", bytes, " bytes");
+    MixerState state(graph, B);
+    state.assign(file.tensors, "");
+    return state;
+  } catch (const Error& problem) {
+    throw Error("cannot load " + path + ": " + problem.what());
+  }
+}
+
+template struct StateArray<float>;
+template struct StateArray<double>;
+template class MixerState<float>;
+template class MixerState<double>;
+
+}  // namespace isomer

@@ -1,0 +1,84 @@
+#pragma once
+// What a mixer remembers of the tokens it has seen: the states of its laws, the last tokens of convolutions and shifts, running
+// sums, and how many tokens there were. A plain value: copy it to fork a stream.
+//
+//   MixerState<float> state = mixer.start(1);
+//   mixer.prefill(tape, prompt, state);                  // any number of tokens, any number of times
+//   MixerState<float> fork = state;                      // two continuations of one prompt
+//   state.save("state.safetensors");
+//   MixerState<float> later = mixer.load("state.safetensors");
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isomer/base/tensor.h"
+#include "isomer/laws/attention/attention.h"
+#include "isomer/mixers/graph.h"
+
+namespace isomer {
+
+/// Dense numbers under a name.
+template <class T>
+struct StateArray {
+  std::string_view name;
+  std::vector<Index> shape;
+  std::vector<T> data;
+
+  StateArray(std::string_view own_name, std::vector<Index> own_shape, T value = T(0));
+  template <int R>
+  [[nodiscard]] View<T, R> view() {
+    View<T, R> view{data.data(), {}, {}};
+    Index stride = 1;
+    for (std::size_t axis = R; axis-- > 0; stride *= shape[axis]) {
+      view.shape[axis] = shape[axis];
+      view.stride[axis] = stride;
+    }
+    return view;
+  }
+};
+
+/// Of one node of the graph; most have none.
+template <class T>
+struct NodeState {
+  std::vector<StateArray<T>> arrays = {};
+  std::vector<StateArray<double>> sums = {};
+  std::optional<AttentionState<T>> attention = {};
+};
+
+template <class T>
+class MixerState {
+ public:
+  /// The state before the first of B sequences' tokens. Throws Error for a mixer that needs the whole sequence at once.
+  MixerState(const graph::Graph& graph, Index B);
+
+  [[nodiscard]] Index batch() const { return batch_; }
+  /// Tokens seen so far.
+  [[nodiscard]] Index position() const { return position_; }
+  /// Of all numbers that are kept.
+  [[nodiscard]] Index bytes() const;
+
+  /// A safetensors file that says to which mixer it belongs.
+  void save(const std::string& path) const;
+  /// Throws Error "PATH: …" when the file is damaged, of a newer version, or of another mixer.
+  static MixerState load(const std::string& path, const graph::Graph& graph);
+
+  /// The same for files that hold several states: names start with `prefix`. assign() throws Error when a name is missing or
+  /// has another shape or type, and leaves the state as it was.
+  void add_to(Tensors& tensors, const std::string& prefix) const;
+  void assign(const Tensors& tensors, const std::string& prefix);
+
+  // For the mixer.
+  [[nodiscard]] NodeState<T>& node(int i) { return nodes_[std::size_t(i)]; }
+  void advance(Index tokens) { position_ += tokens; }
+
+ private:
+  std::string fingerprint_;
+  Index batch_, position_ = 0;
+  std::vector<NodeState<T>> nodes_;  // one for each of the graph
+};
+
+extern template class MixerState<float>;
+extern template class MixerState<double>;
+
+}  // namespace isomer
