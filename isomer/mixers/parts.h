@@ -56,10 +56,11 @@ void attention_mixer(Builder& m, const AttentionMixer& what);
 
 /// Linear attention with a feature map of queries and keys.
 struct LinearMixer {
-  std::function<Value(Value in)> feature;
-  bool positive = true;  // are features never negative?
-  double scale = 1;      // of the weights
-  double eps = 0;        // added to the denominator
+  std::function<Value(Value in, std::string_view name)> feature;  // name: "q" or "k"
+  std::function<Value(Value v)> value = {};                       // if values change too
+  bool positive = true;                                           // are features never negative?
+  double scale = 1;                                               // of the weights
+  double eps = 0;                                                 // added to the denominator
   Readout readout = {};
   Builder::HeadSizes sizes;
   Value log_decay = {}, log_input = {};
@@ -85,5 +86,30 @@ struct DeltaInputs {
 [[nodiscard]] inline graph::Init steps() { return {.kind = graph::Init::Kind::softplus_inverse, .a = 1e-3, .b = 0.1}; }
 /// -e^A softplus(step): the log decay of Mamba-2 and its followers; A = log of uniform numbers from `least` to 16.
 [[nodiscard]] Value decay_of_steps(Builder& m, Value step, Index heads, double least);
+
+/// A linear state space in continuous time, dh/dt = A h + u, seen at steps (zero-order hold): all values are parameters' own.
+struct Discrete {
+  Value log_decay = {}, angle = {};  // of exp(step A)
+  Value real = {}, imag = {};        // (exp(step A) - 1) / A, what an input is multiplied by
+};
+/// A = -1/2 + i pi n at the start (S4D-Lin), of `heads` systems with `size` complex states; one step for each of `steps` (heads
+/// or states), log-uniform from 0.001 to 0.1.
+struct Systems {
+  Index heads = 1, size = 1;
+  bool step_of_head = true;
+};
+[[nodiscard]] Discrete discretised(Builder& m, const Systems& what);
+
+/// (a W + b) times sigmoid(a W' + b') of GELU(y), to the width; ends the mixer.
+void output_glu(Builder& m, Value y);
+
+/// (n / width)^power: how RWKV spreads what channels start with.
+[[nodiscard]] std::vector<double> channel_powers(Index width, double power);
+
+/// x + (shift(x) - x) mu: RWKV's mix of a token with the one before.
+[[nodiscard]] Value token_shift(Builder& m, Value x, Value difference, Value mu);
+
+/// The quasi LSTM of the Dynamical Systems Framework; `log_forget` makes the decay of f's projection.
+void qlstm_mixer(Builder& m, const std::function<Value(Value)>& log_forget);
 
 }  // namespace isomer::parts

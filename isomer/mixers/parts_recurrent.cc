@@ -72,10 +72,9 @@ Init small(Index width) { return graph::normal(std::sqrt(2.0 / (5.0 * double(wid
 Init outward(const Builder& m, Index width) { return graph::normal(2.0 / (double(m.place().layers) * std::sqrt(double(width)))); }
 
 /// xLSTM 7B: projections of the input itself.
-void post_up(Builder& m, InputGate kind, const Builder::HeadSizes& sizes) {
+void post_up(Builder& m, InputGate kind, const Builder::HeadSizes& sizes, double bias) {
   const auto [H, K, V] = sizes;
   const graph::Linear in{.weight = small(m.width())};
-  const double bias = m.number("input_bias", -10, "the input gate's bias at the start: little is written");
   const Gates gates = gates_of(m, m.x(), H, graph::constant(bias));
   const Value q = m.positioned(project(m, "q", H, K, in)), k = m.positioned(project(m, "k", H, K, in));
   const Value h = cell(m, kind, gates, {.q = q, .k = k, .v = project(m, "v", H, V, in)});
@@ -107,8 +106,11 @@ void mlstm_mixer(Builder& m, InputGate kind) {
   m.positions({"none", "learned", "rope", "selective-rope"});
   const bool up =
       m.choice("block", {"post-up", "pre-up"}, "xLSTM 7B, or the first one: twice the width, convolution, skip") == "pre-up";
-  if (up) return pre_up(m, kind, m.size("heads", 4, "heads"));
-  post_up(m, kind, m.head_sizes({.key_total = m.width() / 2}));
+  const Builder::HeadSizes sizes = m.head_sizes({.key_total = m.width() / 2});
+  const double bias = m.number("input_bias", -10, "the input gate's bias at the start: little is written");
+  m.only_with(!up, "block=post-up", {"key", "value", "input_bias"});
+  if (up) return pre_up(m, kind, sizes.heads);
+  post_up(m, kind, sizes, bias);
 }
 
 }  // namespace isomer::parts

@@ -7,7 +7,7 @@ extern const Preset linear_elu{.name = "linear-elu",
                                .source = "Katharopoulos et al. 2020 (arXiv 2006.16236), eq. 7",
                                .summary = "linear attention, features elu(x) + 1",
                                .build = [](Builder& m) {
-                                 const auto feature = [&](Value x) { return m.map(Unary::elu_plus_one, x); };
+                                 const auto feature = [&](Value x, std::string_view) { return m.map(Unary::elu_plus_one, x); };
                                  parts::linear_mixer(m, {.feature = feature, .eps = 1e-6, .sizes = parts::linear_sizes(m)});
                                }};
 

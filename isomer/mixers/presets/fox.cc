@@ -1,0 +1,40 @@
+// fox: softmax_s(q_t·k_s / √K + c_t - c_s), c the running sum of log sigmoid(w·x + b). Option pro: RMS norms of q and k, keys and
+// values mixed with those of the token before, and an output norm with a sigmoid gate.
+#include "isomer/mixers/parts.h"
+
+namespace isomer::preset {
+
+namespace {
+void build(Builder& m) {
+  m.positions({"none", "learned", "rope", "selective-rope"});
+  const auto [H, K, V] = m.head_sizes({});
+  const bool pro = m.flag("pro", false, "norms of q and k, shifted keys and values, output norm and gate");
+  const Value forget = parts::head_gate(m, "forget", H, Unary::log_sigmoid);
+  Value q = parts::project(m, "q", H, K), k = parts::project(m, "k", H, K), v = parts::project(m, "v", H, V);
+  if (pro) {
+    // alpha times the token before, 1 - alpha times the token itself.
+    const auto mixed = [&](const char* name, Value now) {
+      const Value alpha = m.map(Unary::sigmoid, m.heads(m.linear(std::string(name) + "_shift", m.x(), H), H));
+      return m.named(name, m.add(now, m.multiply(alpha, m.subtract(m.shift(now), now))));
+    };
+    const graph::Normalise norm{.kind = Norm::rms, .weight = true, .shared = true};
+    q = m.named("q", m.normalise("q_norm", q, norm));
+    k = m.named("k", m.normalise("k_norm", mixed("k", k), norm));
+    v = mixed("v", v);
+  }
+  q = m.positioned(q), k = m.positioned(k);
+  Value o = m.attention({.q = q, .k = k, .v = v, .log_forget = m.named("log_forget", forget)});
+  if (pro) {
+    o = m.normalise("norm", o, {.kind = Norm::rms, .weight = true, .shared = true});
+    o = m.gate(Unary::sigmoid, m.linear("gate", m.x(), H * V), m.flat(o));
+  }
+  parts::output(m, o);
+}
+}  // namespace
+
+extern const Preset fox{.name = "fox",
+                        .source = "Lin et al. 2025, Forgetting Transformer (arXiv 2503.02130), eq. 6",
+                        .summary = "softmax attention with a forget gate of each head",
+                        .build = build};
+
+}  // namespace isomer::preset

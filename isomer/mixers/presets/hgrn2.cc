@@ -1,0 +1,40 @@
+// hgrn2: S_t = Diag(f_t) S_{t-1} + (1 - f_t) i_tᵀ, f = lb + (1 - lb) sigmoid(x W), q = SiLU(x W), RMS norm over all channels. The
+// bound lb is learned in every layer but the first, where it is 0; the source ties the layers by a softmax over them, here each
+// starts where that softmax starts, at layer / layers, and goes its own way.
+#include <cmath>
+
+#include "isomer/mixers/parts.h"
+
+namespace isomer::preset {
+
+namespace {
+void build(Builder& m) {
+  m.positions({"none", "learned", "rope", "selective-rope"});
+  const auto [H, K, V] = m.head_sizes({});
+  const Value z = m.linear("f", m.x(), H * K);
+  Value log_decay, k;
+  if (m.place().layer == 0) {
+    log_decay = m.heads(m.map(Unary::log_sigmoid, z), H);
+    k = m.map(Unary::one_minus_exp, log_decay);
+  } else {
+    const double share = double(m.place().layer) / double(m.place().layers);
+    const Value bound = m.map(Unary::sigmoid, m.parameter("bound", 1, H * K, graph::constant(std::log(share / (1 - share)))));
+    const Value f = m.add(bound, m.multiply(m.affine(bound, -1, 1), m.map(Unary::sigmoid, z)));
+    log_decay = m.heads(m.map(Unary::log, m.named("f", f)), H);
+    k = m.heads(m.affine(f, -1, 1), H);
+  }
+  const Value q = m.named("q", m.heads(m.map(Unary::silu, m.linear("q", m.x(), H * K)), H));
+  const Value o = m.channel_decay({.q = m.positioned(q),
+                                   .k = m.positioned(m.named("k", k)),
+                                   .v = parts::project(m, "v", H, V),
+                                   .log_decay = m.named("log_decay", log_decay)});
+  parts::output(m, m.normalise("norm", m.flat(o), {.kind = Norm::rms, .eps = 1e-5, .weight = true}));
+}
+}  // namespace
+
+extern const Preset hgrn2{.name = "hgrn2",
+                          .source = "Qin et al. 2024, HGRN2 (arXiv 2404.07904), eq. 3-5",
+                          .summary = "forget gates with a lower bound; keys are what is forgotten",
+                          .build = build};
+
+}  // namespace isomer::preset

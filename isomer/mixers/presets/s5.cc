@@ -1,0 +1,31 @@
+// s5: one diagonal complex system h_t = exp(step A) h_{t-1} + (exp(step A) - 1)/A B u_t, y = 2 Re(C h) + D u, with a step for
+// each state; A = -1/2 + i pi n at the start. GELU and a gated projection after it.
+#include <cmath>
+
+#include "isomer/mixers/parts.h"
+
+namespace isomer::preset {
+
+namespace {
+void build(Builder& m) {
+  m.positions({"none", "learned"});
+  const Index d = m.width(), N = m.size("state", (d + 1) / 2, "complex states");
+  const parts::Discrete system = parts::discretised(m, {.heads = 1, .size = N, .step_of_head = false});
+  const graph::Linear in{.weight = graph::normal(1 / std::sqrt(2.0 * double(d)))};
+  const Value real = m.linear("b_real", m.x(), N, in), imag = m.linear("b_imag", m.x(), N, in);
+  const Value h = m.scan({.log_decay = system.log_decay,
+                          .x = m.subtract(m.multiply(real, system.real), m.multiply(imag, system.imag)),
+                          .angle = system.angle,
+                          .x_imag = m.add(m.multiply(real, system.imag), m.multiply(imag, system.real))});
+  // 2 Re(C h), with the factor in the weights.
+  const Value y = m.linear("c", h, d, {.weight = graph::normal(std::sqrt(2.0 / double(N)))});
+  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))));
+}
+}  // namespace
+
+extern const Preset s5{.name = "s5",
+                       .source = "Smith et al. 2022, S5 (arXiv 2208.04933), eq. 2-6",
+                       .summary = "one diagonal state space for all channels",
+                       .build = build};
+
+}  // namespace isomer::preset

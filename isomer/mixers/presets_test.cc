@@ -1,0 +1,205 @@
+// Every preset, with every option it names.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "isomer/base/error.h"
+#include "isomer/mixers/preset.h"
+
+namespace isomer {
+namespace {
+
+/// Empty if the mixer can be built.
+std::string error_of(std::string_view preset, const Settings& settings, const Place& place = {.width = 64}) {
+  try {
+    const graph::Graph graph = build_mixer(preset, place, settings);
+    EXPECT_EQ(graph.preset, preset);
+    EXPECT_EQ(graph.nodes.back().heads, 1);
+    EXPECT_EQ(graph.nodes.back().size, place.width);
+    EXPECT_FALSE(graph.law.empty());
+  } catch (const Error& problem) {
+    return problem.what();
+  }
+  return "";
+}
+
+TEST(Presets, AreThoseOfTheTable) {
+  const std::set<std::string_view> table{"softmax",
+                                         "taylor",
+                                         "softmax-norm",
+                                         "softmax-gate",
+                                         "softmax-count",
+                                         "sliding-window",
+                                         "fox",
+                                         "linear-identity",
+                                         "linear-relu",
+                                         "linear-elu",
+                                         "linear-exp",
+                                         "linear-cosine",
+                                         "linear-softmax",
+                                         "cosformer",
+                                         "performer",
+                                         "rff",
+                                         "based",
+                                         "t2r",
+                                         "hedgehog",
+                                         "luna",
+                                         "normalized",
+                                         "inline",
+                                         "retnet",
+                                         "mamba2",
+                                         "mlstm",
+                                         "mlstm-sig",
+                                         "gla",
+                                         "hgrn2",
+                                         "metala",
+                                         "rwkv6",
+                                         "deltanet",
+                                         "gated-deltanet",
+                                         "kda",
+                                         "rwkv7",
+                                         "s4d",
+                                         "s5",
+                                         "lru",
+                                         "mamba",
+                                         "rg-lru",
+                                         "qlstm",
+                                         "qlstm-reversed"};
+  std::set<std::string_view> found;
+  for (const Preset* preset : presets()) {
+    found.insert(preset->name);
+    EXPECT_FALSE(preset->source.empty() || preset->summary.empty()) << preset->name;
+  }
+  EXPECT_EQ(found, table);
+  EXPECT_TRUE(std::is_sorted(presets().begin(), presets().end(), [](auto* a, auto* b) { return a->name < b->name; }));
+}
+
+TEST(Presets, AreBuiltAtAnyWidthThatTheirHeadsDivide) {
+  for (const Preset* preset : presets()) {
+    for (Index width : {16, 64, 96, 256})
+      EXPECT_EQ(error_of(preset->name, {}, {.width = width}), "") << preset->name << " " << width;
+    EXPECT_EQ(error_of(preset->name, {}, {.width = 64, .layer = 3, .layers = 4}), "") << preset->name;
+  }
+}
+
+/// What an option has an effect with.
+Settings beside(std::string_view option) {
+  if (option == "rope_base") return {{"position", "rope"}};
+  if (option == "position_length") return {{"position", "learned"}};
+  if (option.starts_with("phase_")) return {{"position", "selective-rope"}};
+  if (option == "floor") return {{"denominator", "clamp"}};
+  if (option == "norm_gain") return {{"norm", "rms"}};
+  if (option == "rows" || option == "columns")
+    return {{"causal", "false"}, {"residual", "image"}, {"rows", "4"}, {"columns", "4"}};
+  return {};
+}
+
+TEST(Presets, AcceptEveryOptionTheyName) {
+  for (const Preset* preset : presets())
+    for (const MixerOption& option : options_of(*preset, {.width = 64})) {
+      EXPECT_FALSE(option.help.empty()) << preset->name << " " << option.name;
+      Settings settings = beside(option.name);
+      settings.emplace(option.name, option.fallback);
+      EXPECT_EQ(error_of(preset->name, settings), "") << preset->name << " " << option.name << "=" << option.fallback;
+      if (option.fallback != "true" && option.fallback != "false") continue;
+      settings[option.name] = option.fallback == "true" ? "false" : "true";
+      // The one flag that asks for another denominator or residual.
+      if (option.name == "causal" && preset->name == "inline") settings["residual"] = "none";
+      if (option.name == "causal" && preset->name.starts_with("softmax-") && preset->name != "softmax-norm")
+        settings["denominator"] = "sum";
+      EXPECT_EQ(error_of(preset->name, settings), "") << preset->name << " " << option.name << "=" << settings[option.name];
+    }
+}
+
+/// The words behind ": " in the help of a choice.
+std::vector<std::string> choices_of(const MixerOption& option) {
+  std::vector<std::string> all;
+  const std::size_t colon = option.help.rfind(": ");
+  if (colon == std::string::npos || option.help.find(" | ") == std::string::npos) return all;
+  std::string rest = option.help.substr(colon + 2);
+  for (std::size_t bar; (bar = rest.find(" | ")) != std::string::npos; rest = rest.substr(bar + 3))
+    all.push_back(rest.substr(0, bar));
+  all.push_back(rest);
+  return all;
+}
+
+TEST(Presets, AcceptEveryChoiceOrSayWhatItNeeds) {
+  for (const Preset* preset : presets())
+    for (const MixerOption& option : options_of(*preset, {.width = 64}))
+      for (const std::string& choice : choices_of(option)) {
+        Settings settings = beside(option.name);
+        settings[option.name] = choice;
+        const std::string error = error_of(preset->name, settings);
+        const bool says = error.find(" needs ") != std::string::npos || error.find(" overflows ") != std::string::npos;
+        EXPECT_TRUE(error.empty() || (says && error.find("nearest") != std::string::npos) || choice == "image")
+            << preset->name << " " << option.name << "=" << choice << ": " << error;
+      }
+}
+
+struct Row {
+  std::string_view name, preset;
+  Settings settings;
+};
+
+TEST(Presets, HaveTheAblationsOfSoftmaxAsAnRnn) {
+  // The rows of the authors' code (science P1.3), without those that are bugs.
+  const std::vector<Row> rows{
+      {"softmax", "softmax", {}},
+      {"softmax_clamp_denom", "softmax", {{"denominator", "clamp"}}},
+      {"softmax_detach_denom", "softmax", {{"denominator", "detach"}}},
+      {"softmax_detach_denom_gate", "softmax", {{"denominator", "detach"}, {"out_gate", "after"}}},
+      {"softmax_divs", "softmax-count", {}},
+      {"softmax_gate", "softmax-gate", {{"denominator", "none"}}},
+      {"softmax_divS_gate", "softmax-gate", {}},
+      {"softmax_divS_norm", "softmax-count", {{"norm", "rms"}}},
+      {"gated_softmax", "softmax-count", {{"in_gate", "true"}, {"out_gate", "before"}, {"norm", "layer"}}},
+      {"gated_softmax_no_in_gate", "softmax-count", {{"out_gate", "before"}, {"norm", "layer"}}},
+      {"gated_softmax_no_out_gate", "softmax-count", {{"in_gate", "true"}, {"norm", "layer"}}},
+      {"gated_softmax_no_norm", "softmax-count", {{"in_gate", "true"}, {"out_gate", "after"}}},
+      {"gated_softmax_no_gate_L2norm_nodivS_noclamp", "softmax-norm", {}},
+      {"out_gate_L2norm", "softmax-norm", {{"out_gate", "before"}}},
+      {"post_out_gate_L2norm", "softmax-norm", {{"out_gate", "after"}}},
+      {"customnorm", "softmax-norm", {{"norm", "l2-size"}}},
+      {"gated_relu_no_in_gate_no_norm", "linear-relu", {{"denominator", "count"}, {"out_gate", "after"}}},
+      {"gated_ReLU_no_gate_L2norm_nodivS_noclamp", "linear-relu", {{"denominator", "none"}, {"norm", "l2"}}},
+      {"gated_softmax_cumgate", "softmax", {{"denominator", "cumulative"}}},
+      {"gated_softmax_decay",
+       "softmax-count",
+       {{"position", "none"}, {"decay", "true"}, {"in_gate", "true"}, {"out_gate", "before"}, {"norm", "layer"}}},
+      {"softmax_taylor", "taylor", {{"order", "10"}}},
+      {"linear_elu", "linear-elu", {}},
+      {"linear_relu", "linear-relu", {}},
+      {"linear_cosine", "linear-cosine", {}}};
+  for (const Row& row : rows) EXPECT_EQ(error_of(row.preset, row.settings), "") << row.name;
+}
+
+TEST(Presets, RefuseToDivideByWhatMayBeZero) {
+  const std::string nearest =
+      " needs weights that are never negative, which these are not; denominator=clamp is the nearest that works";
+  EXPECT_EQ(error_of("linear-identity", {{"denominator", "sum"}}), "linear-identity: denominator=sum" + nearest);
+  EXPECT_EQ(error_of("linear-cosine", {{"denominator", "detach"}}), "linear-cosine: denominator=detach" + nearest);
+  EXPECT_EQ(error_of("rff", {{"denominator", "sum"}}), "rff: denominator=sum" + nearest);
+  EXPECT_EQ(error_of("luna", {{"positive", "false"}, {"denominator", "sum"}}), "luna: denominator=sum" + nearest);
+  EXPECT_EQ(error_of("taylor", {{"order", "3"}, {"denominator", "sum"}}), "taylor: denominator=sum" + nearest);
+  EXPECT_EQ(error_of("taylor", {{"order", "3"}}), "");
+}
+
+TEST(Presets, SayWhatTheyExpect) {
+  EXPECT_EQ(error_of("inline", {{"residual", "image"}}), "inline: residual=image needs rows and columns, got 0 and 0");
+  EXPECT_EQ(error_of("inline", {{"residual", "image"}, {"rows", "4"}, {"columns", "4"}}),
+            "inline: residual=image needs causal=false; residual=mean is the nearest that works");
+  EXPECT_EQ(error_of("inline", {{"residual", "mean"}, {"causal", "false"}}),
+            "inline: residual=mean needs causal=true; residual=image is the nearest that works");
+  EXPECT_EQ(error_of("rff", {{"sigma", "0"}}), "sigma: expected a positive number, got 0");
+  EXPECT_EQ(error_of("rff", {{"gate", "true"}, {"causal", "false"}}), "rff: a gate needs causal=true");
+  EXPECT_EQ(error_of("lru", {{"r_min", "1"}}), "lru: expected 0 <= r_min < r_max <= 1, got 1 and 1");
+  EXPECT_EQ(error_of("lru", {{"max_phase", "0"}}), "max_phase: expected a positive number, got 0");
+  EXPECT_EQ(error_of("rg-lru", {{"heads", "3"}}), "rg-lru: expected heads that divide inner=64, got 3");
+  EXPECT_EQ(error_of("mamba2", {{"heads", "3"}}), "mamba2: expected heads that divide 128, got 3");
+  EXPECT_EQ(error_of("mlstm", {{"softcap", "-1"}}), "softcap: expected a number >= 0, got -1");
+  EXPECT_EQ(error_of("mlstm", {{"block", "pre-up"}, {"key", "8"}}), "mlstm: option key has no effect without block=post-up");
+}
+
+}  // namespace
+}  // namespace isomer
