@@ -1,0 +1,101 @@
+#include "isomer/nn/mixer_dsf.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace isomer {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+const Tensor& output_of(const LawCall& call) { return call.outputs.begin()->second; }
+
+Index heads_of(const LawCall& call) { return call.law == "scan" ? 1 : output_of(call).shape()[2]; }
+
+double difference(const Signal& a, const Signal& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    const double d = std::abs(a.values[i] - b.values[i]);
+    worst = std::isnan(d) ? kInfinity : std::max(worst, d);
+  }
+  return worst;
+}
+
+double largest(const Signal& a) {
+  double most = 0;
+  for (const Complex& x : a.values) most = std::max(most, std::abs(x));
+  return most;
+}
+
+DsfView::Range range(const std::vector<Complex>& values, double (*of)(const Complex&)) {
+  DsfView::Range r{kInfinity, -kInfinity};
+  for (const Complex& x : values) {
+    r.low = std::min(r.low, of(x));
+    r.high = std::max(r.high, of(x));
+  }
+  return r;
+}
+
+std::vector<double> weights_of(const DsfMap& map) {
+  std::vector<double> weights(std::size_t(map.T * map.T), 0.0);
+  for (Index g = 0; g < map.groups; ++g)
+    for (Index t = 0; t < map.T; ++t)
+      for (Index s = 0; s <= t; ++s) {
+        const Complex w = map(g, t, s);
+        weights[t * map.T + s] += map.groups == 1 ? w.real() : std::abs(w) / double(map.groups);
+      }
+  return weights;
+}
+
+}  // namespace
+
+double dsf_error(const LawCall& call, const DsfOptions& options) {
+  const Law& law = find_law(call.law);
+  double worst = 0, size = 0;
+  for (Index n = 0; n < output_of(call).shape()[0]; ++n)
+    for (Index h = 0; h < heads_of(call); ++h) {
+      const DsfPlace place{n, h};
+      const Dsf system = realise(law, call.inputs, call.settings, place, options);
+      const Signal u = written(law, call.inputs, place), y = read(law, call.inputs, call.outputs, place);
+      worst = std::max({worst, difference(run(system, u), y), difference(apply_map(system, materialise(system), u), y)});
+      size = std::max(size, largest(y));
+    }
+  return worst / (size > 0 ? size : 1);
+}
+
+DsfView::Range DsfView::size_range() const {
+  Range all{kInfinity, 0};
+  for (std::size_t t = 1; t < sizes.size(); ++t) {
+    all.low = std::min(all.low, sizes[t].low);
+    all.high = std::max(all.high, sizes[t].high);
+  }
+  return all;
+}
+
+std::vector<DsfView> dsf_views(const LawCall& call, Index sequence) {
+  std::vector<DsfView> views;
+  for (Index h = 0; h < heads_of(call); ++h) {
+    const Dsf system = realise(find_law(call.law), call.inputs, call.settings, {sequence, h});
+    const DsfMap map = materialise(system);
+    DsfView view{.law = call.law,
+                 .node = call.node,
+                 .head = h,
+                 .channels = system.channels,
+                 .features = system.features,
+                 .sizes = {},
+                 .angles = {},
+                 .horizon = memory_horizon(map),
+                 .averaged = map.groups > 1,
+                 .weights = weights_of(map)};
+    for (const std::vector<Complex>& values : eigenvalues(system)) {
+      view.sizes.push_back(range(values, [](const Complex& x) { return std::abs(x); }));
+      view.angles.push_back(range(values, [](const Complex& x) { return std::arg(x); }));
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace isomer
