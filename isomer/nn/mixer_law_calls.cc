@@ -1,8 +1,7 @@
 // The laws of a mixer as calls on named tensors, for proofs and for looking inside.
-#include <sstream>
-
 #include "isomer/autograd/op_views.h"
 #include "isomer/laws/layout.h"
+#include "isomer/mixers/law_settings.h"
 #include "isomer/nn/law_roles.h"
 #include "isomer/nn/mixer.h"
 
@@ -16,45 +15,6 @@ Tensor doubles(const View<const T, R>& x) {
   each_element(x.shape, [&](const auto& i) { *to++ = double(*element(x, i)); });
   return tensor;
 }
-
-std::string text(double x) {
-  std::ostringstream out;
-  out.precision(17);
-  out << x;
-  return out.str();
-}
-
-Settings settings(const AttentionOptions& o) {
-  constexpr const char* kNormalisers[] = {"sum", "l2", "rms", "layer", "count", "gate", "none"};
-  Settings all{{"causal", o.direction == AttentionOptions::Direction::causal ? "true" : "false"},
-               {"window", std::to_string(o.window)},
-               {"sinks", std::to_string(o.sinks)},
-               {"normaliser", kNormalisers[int(o.normaliser)]}};
-  if (o.scale) all["scale"] = text(*o.scale);
-  if (o.eps) all["eps"] = text(*o.eps);
-  if (o.kernel == AttentionOptions::Kernel::taylor) all.insert({{"kernel", "taylor"}, {"order", std::to_string(o.order)}});
-  return all;
-}
-Settings settings(const ScalarDecayOptions& o) {
-  constexpr const char* kNormalisers[] = {"none", "sum", "max", "subtract"};
-  Settings all{{"causal", o.direction == ScalarDecayOptions::Direction::causal ? "true" : "false"},
-               {"normaliser", kNormalisers[int(o.normaliser)]},
-               {"eps", text(o.eps)}};
-  if (o.scale) all["scale"] = text(*o.scale);
-  return all;
-}
-Settings settings(const ChannelDecayOptions& o) {
-  Settings all{{"read", o.read == ChannelDecayOptions::Read::before ? "before" : "after"}};
-  if (o.scale) all["scale"] = text(*o.scale);
-  return all;
-}
-Settings settings(const DeltaOptions& o) {
-  Settings all{{"l2norm", o.l2norm ? "true" : "false"}};
-  if (o.scale) all["scale"] = text(*o.scale);
-  return all;
-}
-Settings settings(const ScanOptions&) { return {}; }
-Settings settings(const graph::ScanS6Options&) { return {}; }
 
 /// The inputs of a law on B sequences of L tokens, in the shapes of the contracts.
 template <class T>
@@ -113,7 +73,7 @@ std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x) {
     if (law == nullptr) continue;
     const LawRoles roles{graph_, node, *law};
     LawCall call{.node = int(i), .law = std::string(graph::name_of(*law))};
-    call.settings = std::visit([](const auto& options) { return settings(options); }, law->options);
+    call.settings = settings_of(*law);
     const Reader<T> read{roles, x.dim(0), x.dim(1)};
     for (std::size_t r = 0; r < law->roles.size(); ++r)
       call.inputs.emplace(law->roles[r], read(law->roles[r], values_[std::size_t(node.inputs[r])]));
