@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "isomer/base/rng.h"
 #include "isomer/mixers/preset.h"
@@ -48,10 +49,26 @@ INSTANTIATE_TEST_SUITE_P(Dsf, DsfOfPreset, testing::ValuesIn(presets().begin(), 
 
 // Softmax is separable with infinitely many features: heads of two keys show it with those up to order 40.
 TEST(DsfOfSoftmax, IsTheLimitOfTaylorOrders) {
-  for (const LawCall& call : calls_of(build_mixer("softmax", {.width = kWidth}, {{"heads", "8"}}))) {
-    const double coarse = dsf_error(call, {.order = 4}), fine = dsf_error(call, {.order = 8});
-    EXPECT_LT(fine, 0.3 * coarse);
-    EXPECT_LE(dsf_error(call, {.order = 40}), 1e-12);
+  for (const char* preset : {"softmax", "softmax-norm", "fox"})
+    for (const LawCall& call : calls_of(build_mixer(preset, {.width = kWidth}, {{"heads", "8"}}))) {
+      const double coarse = dsf_error(call, {.order = 4}), fine = dsf_error(call, {.order = 8});
+      EXPECT_LT(fine, 0.3 * coarse) << preset;
+      EXPECT_LE(dsf_error(call, {.order = 40}), 1e-12) << preset;
+    }
+}
+
+TEST(DsfViews, ShowEveryHead) {
+  const std::vector<LawCall> calls = calls_of(build_mixer("retnet", {.width = kWidth}, {{"heads", "4"}}));
+  ASSERT_EQ(calls.size(), 1);
+  const std::vector<DsfView> views = dsf_views(calls[0]);
+  ASSERT_EQ(views.size(), 4);
+  for (const DsfView& view : views) {
+    const double decay = 1 - std::exp2(-5.0 - double(view.head));
+    EXPECT_NEAR(view.size_range().low, decay, 1e-15);
+    EXPECT_NEAR(view.size_range().high, decay, 1e-15);
+    EXPECT_EQ(view.state_dimension(), 4 * 8);
+    EXPECT_EQ(view.weights.size(), std::size_t(kTokens * kTokens));
+    EXPECT_FALSE(view.averaged);
   }
 }
 

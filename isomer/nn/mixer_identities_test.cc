@@ -1,0 +1,175 @@
+// Identities of the sources that hold between presets, with parameters that are set by hand or drawn alike. Those between the
+// laws alone are in mixers/identities_test.cc.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "isomer/base/rng.h"
+#include "isomer/laws/check.h"
+#include "isomer/mixers/preset.h"
+#include "isomer/nn/init.h"
+#include "isomer/nn/mixer.h"
+
+namespace isomer {
+namespace {
+
+/// A mixer in double on one sequence.
+struct Layer {
+  Index width, tokens;
+  Context context{1};
+  Parameters<double> parameters;
+  Mixer<double> mixer;
+  std::vector<double> x;
+
+  Layer(std::string_view preset, Index own_width, Index own_tokens, const Settings& settings)
+      : width(own_width),
+        tokens(own_tokens),
+        mixer(build_mixer(preset, {.width = own_width}, settings), parameters, ""),
+        x(std::size_t(own_width * own_tokens)) {
+    initialise(parameters, 5);
+    Rng rng(6);
+    for (double& value : x) value = rng.normal();
+  }
+  [[nodiscard]] std::span<double> values(const char* name) const { return parameters.find(name).values(); }
+  void set(const char* name, const std::vector<double>& numbers) const {
+    ASSERT_EQ(values(name).size(), numbers.size()) << name;
+    std::copy(numbers.begin(), numbers.end(), values(name).begin());
+  }
+  void scale(const char* name, double factor) const {
+    for (double& value : values(name)) value *= factor;
+  }
+  /// The first law of the mixer.
+  [[nodiscard]] LawCall law() {
+    Tape<double> tape(context, Record::no);
+    return std::move(mixer.law_calls(tape, tape.input(contiguous(x.data(), {1, tokens, 1, width}))).front());
+  }
+  [[nodiscard]] Tensor output() { return law().outputs.at("o").clone(); }
+  /// φ(q_t)·φ(k_s) of the first head: [T, T].
+  [[nodiscard]] std::vector<double> kernel() {
+    const LawCall call = law();
+    const auto q = call.inputs.at("q").view<const double, 4>(), k = call.inputs.at("k").view<const double, 4>();
+    std::vector<double> all;
+    for (Index t = 0; t < tokens; ++t)
+      for (Index s = 0; s < tokens; ++s) {
+        all.push_back(0);
+        for (Index i = 0; i < q.shape[3]; ++i) all.back() += q(0, t, 0, i) * k(0, s, 0, i);
+      }
+    return all;
+  }
+};
+
+std::vector<double> unit_matrix(Index n, double factor = 1) {
+  std::vector<double> all(std::size_t(n * n), 0.0);
+  for (Index i = 0; i < n; ++i) all[i * n + i] = factor;
+  return all;
+}
+
+// Mongaras & Larson: the polynomial's layer becomes the softmax layer as its order grows.
+TEST(TaylorPreset, BecomesTheSoftmaxPreset) {
+  // Queries and keys of about unit size.
+  const auto output = [](std::string_view preset, const Settings& settings) {
+    Layer layer(preset, 16, 20, settings);
+    layer.scale("q.weight", 12);
+    layer.scale("k.weight", 12);
+    return layer.output();
+  };
+  const Tensor want = output("softmax", {});
+  double before = 1;
+  for (const char* order : {"2", "4", "8", "16", "30"}) {
+    const double error = relative_error(output("taylor", {{"order", order}}), want);
+    EXPECT_LT(error, before) << order;
+    before = error;
+  }
+  EXPECT_LT(before, 1e-12);
+}
+
+TEST(SoftmaxNormPreset, IsSoftmaxThenL2) {
+  Layer norm("softmax-norm", 16, 20, {{"norm", "l2"}}), softmax("softmax", 16, 20, {});
+  Tensor want = softmax.output();
+  const auto o = want.view<double, 4>();
+  for (Index t = 0; t < o.shape[1]; ++t)
+    for (Index h = 0; h < o.shape[2]; ++h) {
+      double square = 0;
+      for (Index c = 0; c < o.shape[3]; ++c) square += o(0, t, h, c) * o(0, t, h, c);
+      for (Index c = 0; c < o.shape[3]; ++c) o(0, t, h, c) /= std::sqrt(square);
+    }
+  EXPECT_LE(relative_error(norm.output(), want), 1e-13);
+}
+
+// Han et al. 1.3: the error is quadratic in the size of the logits.
+TEST(InLinePreset, IsTheSoftmaxPresetToFirstOrder) {
+  std::vector<double> errors;
+  for (double size : {1.0, 0.1, 0.01}) {
+    Layer first("inline", 16, 20, {}), softmax("softmax", 16, 20, {{"position", "none"}});
+    first.scale("q.weight", size);
+    softmax.scale("q.weight", size);
+    errors.push_back(relative_error(first.output(), softmax.output()));
+  }
+  EXPECT_NEAR(errors[0] / errors[1], 100, 20);
+  EXPECT_NEAR(errors[1] / errors[2], 100, 2);
+}
+
+/// Queries and keys are the tokens times `size`, all of one head.
+void read_tokens(const Layer& layer, double size) {
+  layer.set("q.weight", unit_matrix(layer.width, size));
+  layer.set("k.weight", unit_matrix(layer.width, size));
+}
+
+// Choromanski et al.: the mean of φ(q)·φ(k) over draws of the directions is exp(q·k/√K).
+TEST(Performer, IsUnbiased) {
+  constexpr int kDraws = 4000;
+  for (const char* orthogonal : {"true", "false"}) {
+    Layer layer("performer", 4, 4, {{"heads", "1"}, {"features", "6"}, {"orthogonal", orthogonal}});
+    read_tokens(layer, 0.5);
+    const graph::Init init = layer.parameters.find("features.weight").spec.init;
+    std::vector<double> sum(16, 0.0), squares(16, 0.0);
+    for (int n = 0; n < kDraws; ++n) {
+      layer.set("features.weight", draw(init, layer.parameters.find("features.weight").spec.shape, Rng(9, std::uint64_t(n))));
+      const std::vector<double> kernel = layer.kernel();
+      for (std::size_t i = 0; i < kernel.size(); ++i) sum[i] += kernel[i], squares[i] += kernel[i] * kernel[i];
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      double dot = 0;
+      for (Index d = 0; d < 4; ++d) dot += 0.25 * layer.x[i / 4 * 4 + d] * layer.x[i % 4 * 4 + d];
+      const double mean = sum[i] / kDraws, error = std::sqrt((squares[i] / kDraws - mean * mean) / kDraws);
+      EXPECT_NEAR(mean, std::exp(dot / 2), 4 * error) << orthogonal;
+      EXPECT_LT(error, 0.1 * mean) << "the mean says something";
+    }
+  }
+}
+
+// Movahedi et al. 3.2: one layer with angles from the input counts ones modulo two, for any length.
+TEST(SelectiveRopePreset, SolvesParityByConstruction) {
+  const Index T = 100;
+  Layer layer("linear-identity", 4, T,
+              {{"heads", "1"},
+               {"key", "2"},
+               {"value", "1"},
+               {"position", "selective-rope"},
+               {"phase_silu", "false"},
+               {"phase_gate", "false"},
+               {"phase_temperature", "equal"},
+               {"denominator", "none"}});
+  // Tokens: 0 begins, 1 is a zero, 2 is a one.
+  Rng rng(12);
+  std::vector<int> parity;
+  std::fill(layer.x.begin(), layer.x.end(), 0.0);
+  for (Index t = 0; t < T; ++t) {
+    const Index token = t == 0 ? 0 : 1 + Index(rng.below(2));
+    layer.x[t * 4 + token] = 1;
+    parity.push_back(((t > 0 ? parity.back() : 0) + (token == 2 ? 1 : 0)) % 2);
+  }
+  const double root = std::numbers::sqrt2;  // the scale of two keys
+  layer.set("q.weight", {root, root, root, 0, 0, 0, 0, 0});
+  layer.set("k.weight", {1, 0, 0, 0, 0, 0, 0, 0});
+  layer.set("v.weight", {1, 0, 0, 0});
+  layer.set("phase.weight", {0, 0, 1, 0});
+  layer.set("phase_scale", {std::numbers::pi});
+  layer.set("phase_conv.weight", {0, 0, 0, 1});
+  const Tensor o = layer.output();
+  for (Index t = 0; t < T; ++t) ASSERT_NEAR(o.data<double>()[t], parity[t] == 0 ? 1 : -1, 1e-11) << t;
+}
+
+}  // namespace
+}  // namespace isomer
