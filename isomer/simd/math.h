@@ -56,6 +56,17 @@ ISOMER_INLINE Vec<T, I> reduced_log1p(Vec<T, I> f) {
   return fnma(s, fnma(twice, polynomial(z, MathConstants<T>::kAtanh), f), f);
 }
 
+/// log(1 + e) for e in [0, 1] (or NaN): with half of 1 + e beyond √2, so that one division is enough.
+template <class T, Isa I>
+ISOMER_INLINE Vec<T, I> log1p_unit(Vec<T, I> e) {
+  using V = Vec<T, I>;
+  using C = MathConstants<T>;
+  const V half = V::set(T(0.5));
+  const auto large = V::set(T(0.41421356237309504880)) < e;
+  const V y = reduced_log1p(select(large, fma(e, half, -half), e));
+  return select(large, y + V::set(C::kLn2Lo) + V::set(C::kLn2Hi), y);
+}
+
 }  // namespace internal
 
 /// e^x for x ≤ 0 (or NaN); for larger x up to 1 too. Results below √2 times the smallest normal number are 0.
@@ -126,13 +137,13 @@ ISOMER_INLINE Vec<T, I> sigmoid(Vec<T, I> x) {
 /// log sigmoid(x) = min(x, 0) − log1p(e^−|x|).
 template <class T, Isa I>
 ISOMER_INLINE Vec<T, I> log_sigmoid(Vec<T, I> x) {
-  return min(Vec<T, I>::zero(), x) - log1p(exp_nonpositive(-abs(x)));
+  return min(Vec<T, I>::zero(), x) - internal::log1p_unit(exp_nonpositive(-abs(x)));
 }
 
 /// log(1 + e^x) = −log_sigmoid(−x).
 template <class T, Isa I>
 ISOMER_INLINE Vec<T, I> softplus(Vec<T, I> x) {
-  return max(Vec<T, I>::zero(), x) + log1p(exp_nonpositive(-abs(x)));
+  return max(Vec<T, I>::zero(), x) + internal::log1p_unit(exp_nonpositive(-abs(x)));
 }
 
 template <class T, Isa I>
