@@ -5,6 +5,7 @@
 #include "isomer/autograd/laws.h"
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/norm.h"
+#include "isomer/autograd/psi.h"
 #include "isomer/autograd/rotary.h"
 #include "isomer/autograd/testing.h"
 #include "isomer/autograd/views.h"
@@ -63,6 +64,17 @@ TEST(RotaryOp, HasTheGradientsOfItsEquation) {
   for (const Shape4& angles : {Shape4{2, 5, 2, 2}, Shape4{2, 5, 1, 2}, Shape4{1, 1, 2, 2}})
     expect_gradients({random_values({2, 5, 2, 4}, 1), random_values(angles, 2)},
                      [](Tape<D>& tape, Vars in) { return rotary(tape, in[0], in[1]); });
+}
+
+TEST(PsiOp, HasTheGradientsOfItsNetworks) {
+  constexpr Index L = 3, J = 6;
+  for (const Index networks : {Index{1}, L})
+    for (const bool positive : {false, true})
+      expect_gradients({random_values({2, 3, 2, 2}, 1), random_values({1, 1, networks, J}, 2),
+                        random_values({1, 1, networks, J}, 3), random_values({1, 1, L, J}, 4), random_values({1, 1, 1, L}, 5)},
+                       [&](Tape<D>& tape, Vars in) {
+                         return psi<D>(tape, in[0], {in[1], in[2], in[3], in[4]}, {.positive = positive});
+                       });
 }
 
 TEST(Heads, AreRefusedWhereTheyDoNotStandSideBySide) {
