@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "isomer/base/error.h"
-#include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/elementwise/features.h"
 #include "isomer/kernels/elementwise/gated.h"
 #include "isomer/kernels/elementwise/sum.h"
@@ -120,22 +119,6 @@ Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts) {
   return y;
 }
 
-template <class T>
-Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target) {
-  check_shape("mean_squared_error", "a target", target.shape(), x.shape());
-  const Var<T> squares = square_sum(tape, subtract(tape, x, target));
-  const double scale = 1.0 / double(std::max<Index>(x.value.size(), 1));
-  const Var<T> loss = tape.make({1, 1, 1, 1}, {squares});
-  sum_to<T>({.x = squares.value, .scale = scale}, loss.value, Accumulate::set, tape.context());
-  tape.record({loss}, [=](Tape<T>& back) {
-    const auto into = back.target(squares);
-    View<const T, 4> up = back.arrived(loss);
-    up = {up.data, into.view.shape, {}};
-    sum_to<T>({.x = up, .scale = scale}, into.view, into.mode, back.context());
-  });
-  return loss;
-}
-
 template Var<float> unary(Tape<float>&, Unary, Var<float>, UnaryOptions);
 template Var<double> unary(Tape<double>&, Unary, Var<double>, UnaryOptions);
 template Var<float> binary(Tape<float>&, Binary, Var<float>, Var<float>);
@@ -150,7 +133,5 @@ template Var<float> taylor_features(Tape<float>&, Var<float>);
 template Var<double> taylor_features(Tape<double>&, Var<double>);
 template Var<float> concat(Tape<float>&, std::span<const Var<float>>);
 template Var<double> concat(Tape<double>&, std::span<const Var<double>>);
-template Var<float> mean_squared_error(Tape<float>&, Var<float>, Var<float>);
-template Var<double> mean_squared_error(Tape<double>&, Var<double>, Var<double>);
 
 }  // namespace isomer

@@ -44,8 +44,4 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts);
 
-/// The mean of all elements of (x − target)²: [1, 1, 1, 1].
-template <class T>
-[[nodiscard]] Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target);
-
 }  // namespace isomer

@@ -1,0 +1,26 @@
+#pragma once
+// Losses as ops: a mean, [1, 1, 1, 1]. Where gradients are wanted they are computed with the value, which costs less than coming
+// back for them, and wait on the tape for the factor that arrives.
+#include "isomer/autograd/tape.h"
+#include "isomer/kernels/loss/loss.h"
+
+namespace isomer {
+
+/// x [B, T, 1, D], weight [1, 1, V, D], bias [1, 1, 1, V] or absent; labels [B, T] below V, negative ones do not count.
+template <class T>
+struct CrossEntropyVars {
+  Var<T> x, weight, bias = {};
+  View<const std::int64_t, 2> labels;
+};
+
+/// The cross-entropy of the logits x · weightᵀ + bias, or softcap · tanh(logits / softcap) if that is not 0. They are never whole
+/// in memory. `result`, if given, is what the kernel counted.
+template <class T>
+[[nodiscard]] Var<T> linear_cross_entropy(Tape<T>& tape, const CrossEntropyVars<T>& in, double softcap = 0,
+                                          LossResult* result = nullptr);
+
+/// The mean of all elements of (x − target)².
+template <class T>
+[[nodiscard]] Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target);
+
+}  // namespace isomer
