@@ -74,9 +74,9 @@ TEST_F(Cli, AnswersWrongRequestsInOneLine) {
   expect_wrong("", "isomer: expected a command (isomer --help lists them), got none");
   expect_wrong("chekc", "isomer: unknown command chekc, did you mean check?");
   expect_wrong("--versoin", "isomer: unknown option --versoin, did you mean --version?");
-  expect_wrong("check atention", "isomer check: unknown law atention, did you mean attention?");
+  expect_wrong("check atention", "isomer check: unknown law or preset atention, did you mean attention?");
   expect_wrong("check --jsn", "isomer check: unknown option --jsn, did you mean --json?");
-  expect_wrong("check --all attention", "isomer check: expected names of laws or --all, got both");
+  expect_wrong("check --all attention", "isomer check: expected names of laws and presets or --all, got both");
   expect_wrong("bench --law atention", "isomer bench: unknown law atention, did you mean attention?");
   expect_wrong("bench --form stepp", "isomer bench: unknown form stepp, did you mean step?");
   expect_wrong("bench fast", "isomer bench: unexpected argument fast");
@@ -175,10 +175,23 @@ TEST_F(Cli, CheckPrintsItsTableAsJson) {
   EXPECT_EQ(forms, (std::set<std::string>{"reference", "step", "chunk", "parallel"}));
 }
 
+TEST_F(Cli, ChecksPresets) {
+  const Result result = run("check gla --json --threads 1");
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::set<std::string> quantities;
+  const json all = json::parse(result.out);
+  for (const json& row : all.at("rows")) {
+    EXPECT_EQ(row.at("subject"), "gla");
+    EXPECT_EQ(row.at("pass"), true);
+    quantities.insert(row.at("quantity"));
+  }
+  for (const char* quantity : {"streaming", "forms", "causality", "gradient"}) EXPECT_TRUE(quantities.contains(quantity));
+}
+
 TEST_F(Cli, CheckPrintsATable) {
   const Result result = run("check attention");
   EXPECT_EQ(result.status, 0);
-  EXPECT_TRUE(result.out.starts_with("law ")) << result.out;
+  EXPECT_TRUE(result.out.starts_with("subject ")) << result.out;
   EXPECT_NE(result.out.find("rows are within their limits\n"), std::string::npos);
   EXPECT_EQ(result.err, "");
 }

@@ -1,5 +1,6 @@
 #include "isomer/nn/mixer.h"
 
+#include <cmath>
 #include <map>
 
 #include "isomer/base/error.h"
@@ -19,9 +20,7 @@ class Adder {
   Adder(const graph::Graph& graph, Parameters<T>& store, const std::string& prefix)
       : graph_(graph), store_(store), prefix_(prefix) {}
 
-  struct Weights {
-    Var<T> weight = {}, bias = {};
-  };
+  using Weights = NodeWeights<T>;
 
   Weights operator()(const graph::Node& node, const graph::Linear& w) {
     const Index K = input(node).heads * input(node).size;
@@ -50,6 +49,15 @@ class Adder {
   }
   Weights operator()(const graph::Node& node, const graph::PositionTable& w) {
     return {add({name(node, ".weight"), {w.length, node.heads * node.size}, graph::normal(0.02), Decay::no})};
+  }
+  Weights operator()(const graph::Node& node, const graph::Psi& w) {
+    // As the authors' listing has it: uniform by the number of inputs of each layer, one and `hidden`.
+    const auto uniform = [](double bound) { return graph::Init{graph::Init::Kind::uniform, -bound, bound}; };
+    const graph::Init in = uniform(1), out = uniform(1 / std::sqrt(double(w.hidden)));
+    const std::vector<Index> hidden = rows(w.shared ? 1 : w.outputs, w.hidden);
+    return {add({name(node, ".hidden.weight"), hidden, in}), add({name(node, ".hidden.bias"), hidden, in, Decay::no}),
+            add({name(node, ".output.weight"), {w.outputs, w.hidden}, out}),
+            add({name(node, ".output.bias"), {w.outputs}, out, Decay::no})};
   }
   Weights operator()(const graph::Node&, const auto&) { return {}; }
 
@@ -118,8 +126,7 @@ Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const graph::Node& node = graph_.nodes[i];
     if (product_of_[i] >= 0) continue;
-    const auto made = std::visit([&](const auto& work) { return add(node, work); }, node.work);
-    weights_[i] = {made.weight, made.bias};
+    weights_[i] = std::visit([&](const auto& work) { return add(node, work); }, node.work);
     parts_.reserve(std::max(parts_.capacity(), node.inputs.size()));
   }
 }

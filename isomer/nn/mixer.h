@@ -31,6 +31,13 @@ struct LawCall {
   Tensors outputs = {};  // o; scan: h and h_imag
 };
 
+/// The parameters of a node; most have none.
+template <class T>
+struct NodeWeights {
+  Var<T> weight = {}, bias = {};
+  Var<T> output_weight = {}, output_bias = {};  // of a network's second layer
+};
+
 template <class T>
 class Mixer {
  public:
@@ -55,15 +62,12 @@ class Mixer {
  private:
   template <class>
   friend class MixerRun;
-  struct Weights {
-    Var<T> weight = {}, bias = {};
-  };
   /// Linear nodes of one input.
   struct Product {
     std::vector<int> nodes;
     std::vector<Index> sizes;
     std::vector<Var<T>> pieces;
-    Weights weights;
+    NodeWeights<T> weights;
   };
   void add_products(Parameters<T>& parameters, const std::string& prefix);
   [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state);
@@ -71,10 +75,10 @@ class Mixer {
   graph::Graph graph_;
   Form form_ = Form::automatic;
   std::vector<Product> products_;
-  std::vector<int> product_of_;   // of each node; −1: it is no part of one
-  std::vector<Weights> weights_;  // of each node
-  std::vector<Var<T>> values_;    // of each node, while the graph runs
-  std::vector<Var<T>> parts_;     // of a concatenation
+  std::vector<int> product_of_;  // of each node; −1: it is no part of one
+  std::vector<NodeWeights<T>> weights_;
+  std::vector<Var<T>> values_;  // of each node, while the graph runs
+  std::vector<Var<T>> parts_;   // of a concatenation
 };
 
 extern template class Mixer<float>;

@@ -4,6 +4,7 @@
 #include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/norm.h"
+#include "isomer/autograd/psi.h"
 #include "isomer/autograd/rotary.h"
 #include "isomer/autograd/tokens.h"
 #include "isomer/autograd/views.h"
@@ -143,8 +144,9 @@ Var<T> MixerRun<T>::run(const graph::PositionTable& w) {
 }
 
 template <class T>
-Var<T> MixerRun<T>::run(const graph::Psi&) {
-  fail("mixer", "psi");
+Var<T> MixerRun<T>::run(const graph::Psi& w) {
+  const auto& p = weights();
+  return psi<T>(tape_, in(0), {p.weight, p.bias, p.output_weight, p.output_bias}, {.positive = w.positive});
 }
 
 template <class T>

@@ -15,7 +15,7 @@ class MixerRun {
 
  private:
   [[nodiscard]] Var<T> in(std::size_t i) const { return mixer_.values_[std::size_t(node_->inputs[i])]; }
-  [[nodiscard]] const typename Mixer<T>::Weights& weights() const { return mixer_.weights_[at_]; }
+  [[nodiscard]] const NodeWeights<T>& weights() const { return mixer_.weights_[at_]; }
   /// The node's i-th array of the state; absent when there is none.
   template <int R>
   [[nodiscard]] View<T, R> kept(std::size_t i = 0) const {

@@ -1,0 +1,310 @@
+#include "isomer/nn/mixer_check.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "isomer/base/error.h"
+#include "isomer/nn/small_layer.h"
+
+namespace isomer {
+
+namespace {
+// The sums of a layer have some hundred terms of its largest size; laws themselves have tighter limits.
+constexpr double kEpsilons = 64, kDouble = 1e-12, kSlope = 1e-6;
+
+double limit_of(Type type) { return type == Type::f32 ? kEpsilons * epsilon_of(type) : kDouble; }
+
+/// The largest difference over the largest number wanted; a NaN is infinite.
+template <class T>
+double distance(const std::vector<T>& got, const std::vector<T>& want) {
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double d = std::abs(double(got[i]) - double(want[i]));
+    worst = std::isnan(d) ? std::numeric_limits<double>::infinity() : std::max(worst, d);
+    largest = std::max(largest, std::abs(double(want[i])));
+  }
+  return worst / (largest > 0 ? largest : 1);
+}
+
+/// The worst row of every type, form and quantity.
+class Rows {
+ public:
+  explicit Rows(const Preset& preset) : preset_(preset) {}
+  std::string label;  // of the case at work
+
+  void add(Type type, const char* quantity, Form form, double error, double limit) {
+    CheckRow& row = rows_[{type, quantity, form}];
+    if (row.subject.empty())
+      row = {.subject = std::string(preset_.name),
+             .form = std::string(name_of(form)),
+             .type = type == Type::f32 ? "f32" : "f64",
+             .quantity = quantity,
+             .limit = limit,
+             .worst = label};
+    if (!(error <= row.error)) {
+      row.error = error;
+      row.worst = label;
+    }
+    row.pass = row.error <= row.limit;
+  }
+  [[nodiscard]] std::vector<CheckRow> all() const {
+    std::vector<CheckRow> all;
+    for (const auto& [key, row] : rows_) all.push_back(row);
+    return all;
+  }
+
+ private:
+  const Preset& preset_;
+  std::map<std::tuple<Type, std::string, Form>, CheckRow> rows_;
+};
+
+/// A prompt of `cut` tokens, behind every other one a second of two, and steps.
+template <class T>
+std::vector<T> streamed(SmallLayer<T>& layer, Index cut, Context& context) {
+  Tape<T> tape(context, Record::no);
+  MixerState<T> state = layer.mixer().start(layer.kBatch);
+  std::vector<T> all(layer.x().size());
+  const View<T, 4> to = contiguous(all.data(), {layer.kBatch, layer.tokens(), 1, layer.width()});
+  const Index second = cut % 2 == 0 && cut + 2 <= layer.tokens() ? 2 : 0;
+  for (Index begin = 0, count = cut; begin < layer.tokens();) {
+    const Var<T> y = layer.mixer().prefill(tape, tape.input(layer.some(begin, count)), state);
+    for (Index b = 0; b < layer.kBatch; ++b)
+      for (Index t = 0; t < count; ++t) std::copy_n(y.value.at(b, t), layer.width(), to.at(b, begin + t));
+    tape.clear();
+    begin += count;
+    count = begin == cut && second > 0 ? second : 1;
+  }
+  return all;
+}
+
+template <class T>
+double streaming_error(const graph::Graph& graph, Context& context) {
+  SmallLayer<T> layer(graph);
+  const std::vector<T> want = layer.forward(context);
+  double worst = 0;
+  for (Index cut = 0; cut <= layer.tokens(); ++cut) worst = std::max(worst, distance(streamed(layer, cut, context), want));
+  return worst;
+}
+
+/// What outputs before a token change by when it changes.
+double causality_error(const graph::Graph& graph, Context& context) {
+  SmallLayer<float> layer(graph);
+  const std::vector<float> want = layer.forward(context);
+  double worst = 0;
+  for (const Index t : {Index(0), layer.tokens() / 2, layer.tokens() - 1}) {
+    SmallLayer<float> other(graph);
+    for (Index b = 0; b < layer.kBatch; ++b)
+      for (Index d = 0; d < layer.width(); ++d) other.all()(b, t, 0, d) += 0.5f;
+    const std::vector<float> got = other.forward(context);
+    for (Index b = 0; b < layer.kBatch; ++b)
+      for (Index i = b * layer.tokens() * layer.width(); i < (b * layer.tokens() + t) * layer.width(); ++i) {
+        const double d = std::abs(double(got[std::size_t(i)]) - double(want[std::size_t(i)]));
+        worst = d <= worst ? worst : std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+      }
+  }
+  return worst;
+}
+
+template <class T>
+void check_forms(const graph::Graph& graph, Context& context, Rows& rows) {
+  SmallLayer<T> layer(graph);
+  std::vector<LawCall> calls;
+  {
+    Tape<T> tape(context, Record::no);
+    calls = layer.mixer().law_calls(tape, tape.input(layer.all()));
+  }
+  const auto offered = [&](Form form) {
+    return std::ranges::all_of(calls, [&](const LawCall& call) {
+      const Law& law = find_law(call.law);
+      return std::ranges::count(law.forms(), form) > 0 && law.offers(form, call.settings);
+    });
+  };
+  layer.mixer().set_form(Form::reference);
+  const std::vector<T> want = layer.forward(context);
+  for (const Form form : {Form::automatic, Form::step, Form::chunk, Form::parallel}) {
+    if (form != Form::automatic && !offered(form)) continue;
+    layer.mixer().set_form(form);
+    rows.add(type_of<T>, "forms", form, distance(layer.forward(context), want), limit_of(type_of<T>));
+  }
+}
+
+/// Numbers that move, and the gradient that is claimed for them.
+struct Part {
+  std::span<double> values;
+  std::span<const double> gradient;
+};
+
+/// The sum of outputs by fixed weights.
+class Sum {
+ public:
+  Sum(const graph::Graph& graph, Context& context) : layer_(graph), context_(context), tape_(context) {
+    Rng rng(3);
+    weights_.resize(layer_.x().size());
+    for (double& w : weights_) w = rng.normal();
+    const Var<double> x = tape_.input(layer_.all(), true);
+    std::ranges::copy(weights_, tape_.seed(layer_.mixer().forward(tape_, x)).data);
+    tape_.backward();
+    parts_.push_back({layer_.x(), {tape_.arrived(x).data, layer_.x().size()}});
+    for (const Parameter<double>& p : layer_.parameters().all())
+      if (p.trained()) parts_.push_back({p.values(), p.gradient()});
+    for (const Part& part : parts_)
+      for (const double g : part.gradient) largest_ = std::max(largest_, std::abs(g));
+  }
+
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+  /// Of all gradients.
+  [[nodiscard]] double largest() const { return largest_; }
+
+  /// How far the slope along a direction is from what the gradient says, over the size of the gradients there.
+  [[nodiscard]] double error(const Part& part, std::span<const double> direction) {
+    // A step errs by its square where the sum bends, by a jump where it meets the corner of a relu, and by rounding over it: one
+    // that is short enough is right.
+    double least = std::numeric_limits<double>::infinity();
+    for (const double step : {1e-5, 1e-6, 1e-7})
+      if (least > kSlope / 4) least = std::min(least, error(part, direction, step));
+    return least;
+  }
+
+ private:
+  [[nodiscard]] double error(const Part& part, std::span<const double> direction, double step) {
+    if (part.gradient.size() != part.values.size()) return std::numeric_limits<double>::infinity();
+    const std::vector<double> before(part.values.begin(), part.values.end());
+    const auto at = [&](double h) {
+      for (std::size_t i = 0; i < before.size(); ++i) part.values[i] = before[i] + h * direction[i];
+      return value();
+    };
+    double want = 0, size = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      want += direction[i] * part.gradient[i];
+      size += direction[i] * direction[i] * part.gradient[i] * part.gradient[i];
+    }
+    const double got = (at(step) - at(-step)) / (2 * step);
+    std::ranges::copy(before, part.values.begin());
+    return std::abs(got - want) / std::max({std::sqrt(size), largest_, 1e-3});
+  }
+  [[nodiscard]] double value() {
+    const std::vector<double> y = layer_.forward(context_);
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * weights_[i];
+    return sum;
+  }
+
+  SmallLayer<double> layer_;
+  Context& context_;
+  Tape<double> tape_;
+  std::vector<double> weights_;
+  std::vector<Part> parts_;
+  double largest_ = 0;
+};
+
+/// Along random directions of each parameter and of the input, and one by one where there are few numbers.
+double gradient_error(const graph::Graph& graph, Context& context) {
+  constexpr int kDirections = 2;
+  constexpr std::size_t kFew = 8;
+  Sum sum(graph, context);
+  Rng rng(4);
+  double worst = 0;
+  const auto take = [&](double error) { worst = error <= worst ? worst : std::isnan(error) ? HUGE_VAL : error; };
+  for (const Part& part : sum.parts()) {
+    std::vector<double> direction(part.values.size());
+    for (int trial = 0; trial < kDirections; ++trial) {
+      for (double& d : direction) d = rng.normal();
+      take(sum.error(part, direction));
+    }
+    for (std::size_t i = 0; i < direction.size() && direction.size() <= kFew; ++i) {
+      std::ranges::fill(direction, 0.0);
+      direction[i] = 1;
+      take(sum.error(part, direction));
+    }
+  }
+  return worst;
+}
+
+template <class T>
+void check_type(const graph::Graph& graph, Context& context, Rows& rows) {
+  if (graph::causal(graph))
+    rows.add(type_of<T>, "streaming", Form::automatic, streaming_error<T>(graph, context), limit_of(type_of<T>));
+  check_forms<T>(graph, context, rows);
+}
+
+/// The choices that an option's help lists behind its last colon, or both values of a flag; or one more number where 0 is none.
+std::vector<std::string> choices_of(const MixerOption& option) {
+  if (option.fallback == "true" || option.fallback == "false") return {"true", "false"};
+  if (option.fallback == "0") return {"2"};
+  if (option.help.find(" | ") == std::string::npos) return {};
+  std::vector<std::string> all;
+  std::string rest = option.help.substr(option.help.rfind(": ") + 2);
+  for (std::size_t bar = rest.find(" | "); bar != std::string::npos; bar = rest.find(" | ")) {
+    all.push_back(rest.substr(0, bar));
+    rest = rest.substr(bar + 3);
+  }
+  all.push_back(rest);
+  return all;
+}
+
+constexpr Place kPlace{.width = 16};
+
+/// Does the preset take these settings?
+bool makes_sense(const Preset& preset, const Settings& settings) {
+  try {
+    (void)build_mixer(preset, kPlace, settings);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+}  // namespace
+
+std::vector<MixerCase> mixer_cases(const Preset& preset) {
+  std::vector<MixerCase> cases{{"as it is", {}}};
+  const std::vector<MixerOption> options = options_of(preset, kPlace);
+  // So small that windows are full and that heads are more than one.
+  for (const auto& [name, value] : {std::pair("heads", "2"), std::pair("window", "5")})
+    if (std::ranges::count(options, name, &MixerOption::name) > 0) cases[0].settings[name] = value;
+  for (const MixerOption& option : options)
+    for (const std::string& choice : choices_of(option)) {
+      if (choice == option.fallback || cases[0].settings.contains(option.name)) continue;
+      Settings settings = cases[0].settings;
+      settings[option.name] = choice;
+      std::string label = option.name + "=" + choice;
+      // Some options belong to a position that is not the default.
+      if (!makes_sense(preset, settings) && option.name != "position") {
+        settings["position"] = "selective-rope";
+        label = "position=selective-rope, " + label;
+      }
+      if (makes_sense(preset, settings)) cases.push_back({label, settings});
+    }
+  return cases;
+}
+
+graph::Graph build_small(const Preset& preset, const Settings& settings) { return build_mixer(preset, kPlace, settings); }
+
+std::vector<CheckRow> check(const Preset& preset, Context& context, const CheckPlan& plan) {
+  return check(preset, mixer_cases(preset), context, plan);
+}
+
+std::vector<CheckRow> check(const Preset& preset, std::span<const MixerCase> cases, Context& context, const CheckPlan& plan) {
+  Rows rows(preset);
+  int done = 0;
+  for (const MixerCase& what : cases) {
+    rows.label = what.label;
+    const graph::Graph graph = build_small(preset, what.settings);
+    for (const Type type : plan.types)
+      if (type == Type::f32)
+        check_type<float>(graph, context, rows);
+      else
+        check_type<double>(graph, context, rows);
+    if (graph::causal(graph)) rows.add(Type::f32, "causality", Form::automatic, causality_error(graph, context), 0);
+    // What is detached has no gradient, but a slope.
+    const auto detached = [](const graph::Node& node) { return std::holds_alternative<graph::Detach>(node.work); };
+    if (std::ranges::none_of(graph.nodes, detached))
+      rows.add(Type::f64, "gradient", Form::automatic, gradient_error(graph, context), kSlope);
+    ++done;
+    if (plan.progress) plan.progress(done, int(cases.size()));
+  }
+  return rows.all();
+}
+
+}  // namespace isomer

@@ -1,0 +1,30 @@
+#pragma once
+// The user's view of the proof for whole layers: every preset, with each of its options, as one small layer.
+//
+//   streaming   prefill and steps against forward, the sequence cut at every token
+//   forms       the laws in every form they have against their reference
+//   causality   what earlier outputs change by when a token does: exactly nothing
+//   gradient    of all parameters and the input, against central differences
+#include "isomer/laws/check.h"
+#include "isomer/mixers/preset.h"
+
+namespace isomer {
+
+/// One way of using a preset that the proof covers.
+struct MixerCase {
+  std::string label;  // "as it is", "position=rope"
+  Settings settings;
+};
+
+/// The preset as it is, and with every other choice of each option that has some; small enough to be checked in no time.
+[[nodiscard]] std::vector<MixerCase> mixer_cases(const Preset& preset);
+/// The layer that is checked.
+[[nodiscard]] graph::Graph build_small(const Preset& preset, const Settings& settings);
+
+/// Rows as those of laws: the worst error of a quantity over all cases.
+[[nodiscard]] std::vector<CheckRow> check(const Preset& preset, Context& context, const CheckPlan& plan = {});
+/// Over some of them.
+[[nodiscard]] std::vector<CheckRow> check(const Preset& preset, std::span<const MixerCase> cases, Context& context,
+                                          const CheckPlan& plan = {});
+
+}  // namespace isomer
