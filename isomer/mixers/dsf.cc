@@ -34,6 +34,23 @@ void centre(Signal& y) {
   }
 }
 
+/// The eigenvalues of Λ.
+std::vector<Complex> spectrum(const DsfToken& token) {
+  const std::vector<Complex>& decay = token.decay;
+  const Index n = Index(decay.size());
+  if (token.left.empty() || n == 0) return decay;
+  if (std::all_of(decay.begin(), decay.end(), [&](Complex x) { return x == decay[0]; })) {
+    // a I + l rᵀ leaves what is orthogonal to r as it is but for a, and maps l to (a + r·l) l.
+    std::vector<Complex> values = decay;
+    for (Index i = 0; i < n; ++i) values[0] += token.left[i] * token.right[i];
+    return values;
+  }
+  std::vector<Complex> matrix(std::size_t(n * n));
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < n; ++j) matrix[i * n + j] = token.left[i] * token.right[j] + (i == j ? decay[i] : 0.0);
+  return eigenvalues(std::move(matrix), n);
+}
+
 }  // namespace
 
 Signal run(const Dsf& system, const Signal& u) {
@@ -82,17 +99,9 @@ Index state_dimension(const Dsf& system) { return system.features * system.chann
 
 std::vector<std::vector<Complex>> eigenvalues(const Dsf& system) {
   std::vector<std::vector<Complex>> all(std::size_t(system.T));
-  const Index n = system.features;
   for (Index t = 0; t < system.T; ++t)
     for (Index g = 0; g < system.groups; ++g) {
-      const DsfToken& token = system.token(t, g);
-      std::vector<Complex> values = token.decay;
-      if (!token.left.empty()) {
-        std::vector<Complex> matrix(std::size_t(n * n));
-        for (Index i = 0; i < n; ++i)
-          for (Index j = 0; j < n; ++j) matrix[i * n + j] = token.left[i] * token.right[j] + (i == j ? token.decay[i] : 0.0);
-        values = eigenvalues(std::move(matrix), n);
-      }
+      const std::vector<Complex> values = spectrum(system.token(t, g));
       all[std::size_t(t)].insert(all[std::size_t(t)].end(), values.begin(), values.end());
     }
   return all;

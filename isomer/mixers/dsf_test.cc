@@ -134,19 +134,49 @@ TEST(DsfAttention, EigenvaluesOfSoftmaxAreTheRatiosOfNormalisers) {
   EXPECT_GT(largest, 1);
 }
 
+/// By distance from one, the farthest first.
+std::vector<double> real_spectrum(std::vector<Complex> all) {
+  std::vector<double> values;
+  for (const Complex& e : all) {
+    EXPECT_NEAR(e.imag(), 0, 1e-13);
+    values.push_back(e.real());
+  }
+  std::sort(values.begin(), values.end(), [](double a, double b) { return std::abs(a - 1) > std::abs(b - 1); });
+  return values;
+}
+
 TEST(DsfDelta, HasTheSpectrumOfAReflection) {
   const Example x(find_law("delta"), {.with = {"beta"}, .unit_rows = {"k"}});
-  const auto all = eigenvalues(x.system({}));
+  const Dsf system = x.system({});
+  const auto all = eigenvalues(system);
   for (Index t = 0; t < 19; ++t) {
-    std::vector<double> values;
-    for (const Complex& e : all[t]) {
-      EXPECT_NEAR(e.imag(), 0, 1e-13);
-      values.push_back(e.real());
-    }
-    std::sort(values.begin(), values.end(), [](double a, double b) { return std::abs(a - 1) > std::abs(b - 1); });
+    const std::vector<double> values = real_spectrum(all[t]);
     // Keys were rounded to float, so their length is one only to 1e-7.
     EXPECT_NEAR(values[0], 1 - x.inputs.at("beta").data<double>()[t * 2], 1e-6);
     for (std::size_t i = 1; i < values.size(); ++i) EXPECT_NEAR(values[i], 1, 1e-13);
+    // The same by QR steps, which know nothing of the structure.
+    const DsfToken& token = system.token(t, 0);
+    std::vector<Complex> matrix;
+    for (Index i = 0; i < 25; ++i)
+      matrix.push_back(token.left[i / 5] * token.right[i % 5] + (i / 5 == i % 5 ? token.decay[i / 5] : 0.0));
+    const std::vector<double> dense = real_spectrum(eigenvalues(matrix, 5));
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(dense[i], values[i], 1e-13);
+  }
+}
+
+// A decay of each key below one times a reflection: no mode grows, and the product of all eigenvalues is the determinant.
+TEST(DsfDelta, WithADecayOfEachKeyForgets) {
+  const Example x(find_law("delta"), {.with = {"beta", "log_decay:B T H K"}, .unit_rows = {"k"}});
+  const Dsf system = x.system({});
+  const auto all = eigenvalues(system);
+  for (Index t = 0; t < 19; ++t) {
+    Complex product = 1, determinant = 1 - x.inputs.at("beta").data<double>()[t * 2];
+    for (const Complex& e : all[t]) {
+      EXPECT_LE(std::abs(e), 1 + 1e-7);
+      product *= e;
+    }
+    for (const Complex& a : system.token(t, 0).decay) determinant *= a;
+    EXPECT_LT(std::abs(product - determinant), 1e-6);
   }
 }
 
