@@ -103,7 +103,7 @@ Command check_command(CLI::App& app) {
   add_threads(app, request->threads);
   app.footer(
       "Laws: every form against the double reference. Presets, as small layers with each of their options: streaming against\n"
-      "forward, the forms of their laws, causality, and gradients against differences.\n"
+      "forward, the forms of their laws, causality, their laws as dynamical systems (dsf), and gradients against differences.\n"
       "Each row is the largest error over all cases, as a share of the tensor's largest number; the status is 1 if one is\n"
       "beyond its limit.\nExample:\n  isomer check attention gla --json");
   return [request] { return check_request(*request); };

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "isomer/base/error.h"
+#include "isomer/nn/mixer_dsf.h"
 #include "isomer/nn/small_layer.h"
 
 namespace isomer {
@@ -128,6 +129,17 @@ void check_forms(const graph::Graph& graph, Context& context, Rows& rows) {
     layer.mixer().set_form(form);
     rows.add(type_of<T>, "forms", form, distance(layer.forward(context), want), limit_of(type_of<T>));
   }
+}
+
+/// How far the laws are from the dynamical systems that they are, a normaliser in the state and at the read-out.
+double system_error(const graph::Graph& graph, Context& context) {
+  SmallLayer<double> layer(graph);
+  Tape<double> tape(context, Record::no);
+  double worst = 0;
+  for (const LawCall& call : layer.mixer().law_calls(tape, tape.input(layer.all())))
+    for (const auto eta : {DsfOptions::Eta::telescoped, DsfOptions::Eta::read_out})
+      worst = std::max(worst, dsf_error(call, {.eta = eta}));
+  return worst;
 }
 
 /// Numbers that move, and the gradient that is claimed for them.
@@ -296,7 +308,10 @@ std::vector<CheckRow> check(const Preset& preset, std::span<const MixerCase> cas
         check_type<float>(graph, context, rows);
       else
         check_type<double>(graph, context, rows);
-    if (graph::causal(graph)) rows.add(Type::f32, "causality", Form::automatic, causality_error(graph, context), 0);
+    if (graph::causal(graph)) {
+      rows.add(Type::f32, "causality", Form::automatic, causality_error(graph, context), 0);
+      rows.add(Type::f64, "dsf", Form::automatic, system_error(graph, context), kDouble);
+    }
     // What is detached has no gradient, but a slope.
     const auto detached = [](const graph::Node& node) { return std::holds_alternative<graph::Detach>(node.work); };
     if (std::ranges::none_of(graph.nodes, detached))

@@ -4,6 +4,7 @@
 //   streaming   prefill and steps against forward, the sequence cut at every token
 //   forms       the laws in every form they have against their reference
 //   causality   what earlier outputs change by when a token does: exactly nothing
+//   dsf         the laws against the dynamical systems that they are on the same inputs
 //   gradient    of all parameters and the input, against central differences
 #include "isomer/laws/check.h"
 #include "isomer/mixers/preset.h"

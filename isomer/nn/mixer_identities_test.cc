@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "isomer/base/rng.h"
@@ -137,6 +138,81 @@ TEST(Performer, IsUnbiased) {
       EXPECT_LT(error, 0.1 * mean) << "the mean says something";
     }
   }
+}
+
+/// Sets ψ to the broken line through f at `hidden` corners on [−range, range]. Off by at most f''·(gap²)/8 inside.
+void set_psi(const Layer& layer, Index hidden, double range, const std::vector<std::function<double(double)>>& functions) {
+  std::vector<double> w1, b1, w2, b2;
+  const double gap = 2 * range / double(hidden);
+  for (const auto& f : functions) {
+    const auto slope = [&](Index j) { return (f(-range + double(j + 1) * gap) - f(-range + double(j) * gap)) / gap; };
+    for (Index j = 0; j < hidden; ++j) {
+      w1.push_back(1);
+      b1.push_back(range - double(j) * gap);
+      w2.push_back(slope(j) - (j > 0 ? slope(j - 1) : 0));
+    }
+    b2.push_back(f(-range));
+  }
+  layer.set("psi.hidden.weight", w1);
+  layer.set("psi.hidden.bias", b1);
+  layer.set("psi.output.weight", w2);
+  layer.set("psi.output.bias", b2);
+}
+
+double worst(const std::vector<double>& got, const std::vector<double>& want) {
+  double all = 0;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    all = std::max(all, std::abs(got[i] - want[i]) / std::max(1.0, std::abs(want[i])));
+  return all;
+}
+
+// Shahbazi et al. 3.1: ψ = sin and cos of random directions is RFF; ψ = exp under a Gaussian envelope is Performer. ψ is a broken
+// line here, so the difference falls with the square of the distance of its corners.
+TEST(Luna, WithSineAndCosineIsRff) {
+  Layer rff("rff", 4, 6, {{"heads", "1"}, {"features", "8"}});
+  for (Index t = 0; t < rff.tokens; ++t) {  // rff reads tokens of length one
+    double square = 0;
+    for (Index d = 0; d < 4; ++d) square += rff.x[t * 4 + d] * rff.x[t * 4 + d];
+    for (Index d = 0; d < 4; ++d) rff.x[t * 4 + d] /= std::sqrt(square);
+  }
+  read_tokens(rff, 1);
+  std::vector<double> errors;
+  for (Index hidden : {100, 1000}) {
+    Layer luna(
+        "luna", 4, 6,
+        {{"heads", "1"}, {"features", "8"}, {"functions", "2"}, {"hidden", std::to_string(hidden)}, {"positive", "false"}});
+    luna.x = rff.x;
+    read_tokens(luna, 1);
+    const auto directions = rff.values("features.weight");
+    luna.set("features.weight", {directions.begin(), directions.end()});
+    set_psi(luna, hidden, 5, {[](double u) { return std::sin(u); }, [](double u) { return std::cos(u); }});
+    errors.push_back(worst(luna.kernel(), rff.kernel()));
+  }
+  EXPECT_LE(errors[1], 1e-4 / 8 * 2) << "the gap is 1/100";
+  EXPECT_NEAR(errors[0] / errors[1], 100, 40);
+}
+
+TEST(Luna, WithExpAndAGaussianEnvelopeIsPerformer) {
+  Layer performer("performer", 4, 6, {{"heads", "1"}, {"features", "8"}});
+  read_tokens(performer, 1);
+  std::vector<double> errors;
+  for (Index hidden : {160, 1600}) {
+    Layer luna("luna", 4, 6,
+               {{"heads", "1"},
+                {"features", "8"},
+                {"functions", "1"},
+                {"hidden", std::to_string(hidden)},
+                {"envelope", "gaussian"},
+                {"positive", "false"}});
+    luna.x = performer.x;
+    read_tokens(luna, std::pow(4.0, -0.25));
+    const auto directions = performer.values("features.weight");
+    luna.set("features.weight", {directions.begin(), directions.end()});
+    set_psi(luna, hidden, 8, {[](double u) { return std::exp(u); }});
+    errors.push_back(worst(luna.kernel(), performer.kernel()));
+  }
+  EXPECT_LE(errors[1], 1e-4 / 8 * 4) << "the gap is 1/100, and both features are off";
+  EXPECT_NEAR(errors[0] / errors[1], 100, 40);
 }
 
 // Movahedi et al. 3.2: one layer with angles from the input counts ones modulo two, for any length.
