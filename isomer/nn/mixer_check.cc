@@ -258,6 +258,19 @@ std::vector<std::string> choices_of(const MixerOption& option) {
 
 constexpr Place kPlace{.width = 16};
 
+/// Options that mean something only together, or of which one value is special; each for the presets that take it.
+const std::vector<Settings>& combinations() {
+  static const std::vector<Settings> all{
+      {{"conv", "0"}},
+      {{"key", "6"}, {"value", "3"}},
+      {{"kv_heads", "1"}},
+      {{"norm", "layer"}, {"norm_gain", "true"}},
+      {{"sinks", "2"}, {"decay", "true"}},
+      {{"causal", "false"}, {"residual", "image"}, {"rows", "3"}, {"columns", "4"}},
+  };
+  return all;
+}
+
 /// Does the preset take these settings?
 bool makes_sense(const Preset& preset, const Settings& settings) {
   try {
@@ -275,19 +288,24 @@ std::vector<MixerCase> mixer_cases(const Preset& preset) {
   // So small that windows are full and that heads are more than one.
   for (const auto& [name, value] : {std::pair("heads", "2"), std::pair("window", "5")})
     if (std::ranges::count(options, name, &MixerOption::name) > 0) cases[0].settings[name] = value;
+  const auto add = [&](const Settings& more) {
+    MixerCase next{"", cases[0].settings};
+    for (const auto& [name, value] : more) {
+      next.label += (next.label.empty() ? "" : ", ") + name + "=" + value;
+      next.settings[name] = value;
+    }
+    const bool sensible = makes_sense(preset, next.settings);
+    if (sensible) cases.push_back(std::move(next));
+    return sensible;
+  };
   for (const MixerOption& option : options)
     for (const std::string& choice : choices_of(option)) {
       if (choice == option.fallback || cases[0].settings.contains(option.name)) continue;
-      Settings settings = cases[0].settings;
-      settings[option.name] = choice;
-      std::string label = option.name + "=" + choice;
       // Some options belong to a position that is not the default.
-      if (!makes_sense(preset, settings) && option.name != "position") {
-        settings["position"] = "selective-rope";
-        label = "position=selective-rope, " + label;
-      }
-      if (makes_sense(preset, settings)) cases.push_back({label, settings});
+      if (!add({{option.name, choice}}) && option.name != "position")
+        (void)add({{option.name, choice}, {"position", "selective-rope"}});
     }
+  for (const Settings& combination : combinations()) (void)add(combination);
   return cases;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "isomer/laws/check.h"
 #include "isomer/nn/mixer_check.h"
@@ -96,7 +97,26 @@ TEST_P(EveryPreset, IsMadeOfLawsOnNamedTensors) {
   }
 }
 
-TEST(Mixer, AllocatesNothingAfterTheFirstStep) {
+TEST(MixerCases, HaveNodesOfEveryKindAndLawsWithEveryOptionalInput) {
+  std::set<std::size_t> kinds;
+  std::set<std::string> roles;
+  for (const Preset* preset : presets())
+    for (const MixerCase& what : mixer_cases(*preset))
+      for (const graph::Node& node : build_small(*preset, what.settings).nodes) {
+        kinds.insert(node.work.index());
+        if (const auto* law = std::get_if<graph::Law>(&node.work))
+          for (const std::string& role : law->roles) roles.insert(std::string(graph::name_of(*law)) + "." + role);
+      }
+  EXPECT_EQ(kinds.size(), std::variant_size_v<graph::Work>);
+  for (const Law* law : laws())
+    for (const TensorSpec& input : law->inputs()) {
+      const std::string name(input.name);
+      if (name.starts_with("initial_") || name == "offsets" || name == "gate") continue;
+      EXPECT_TRUE(roles.contains(std::string(law->name()) + "." + name)) << law->name() << " " << name;
+    }
+}
+
+TEST(Mixer, FindsItsMemoryAgainInEveryStep) {
   Layer layer(graph_of("gla"));
   Context context(1);
   Tape<float> tape(context);
