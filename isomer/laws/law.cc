@@ -32,14 +32,6 @@ std::vector<std::string> input_names(const Law& law) {
   return names;
 }
 
-void check_settings(const Law& law, const Settings& settings) {
-  std::vector<std::string> names;
-  for (const OptionSpec& option : law.options()) names.emplace_back(option.name);
-  for (const auto& [name, value] : settings)
-    require(std::find(names.begin(), names.end(), name) != names.end(), std::string(law.name()).c_str(), "unknown option ", name,
-            did_you_mean(name, names));
-}
-
 void check_names(const Law& law, const Call& call) {
   const std::string op(law.name());
   const std::vector<std::string> names = input_names(law);
@@ -137,7 +129,7 @@ bool wants_gradients(const Tensors& inputs) {
 }
 
 Tensors apply(const Law& law, const Call& call) {
-  check_settings(law, call.settings);
+  require_known(law.name(), call.settings, law.options());
   check_names(law, call);
   check_types(law, call.inputs);
   Sizes sizes = bind_sizes(law, call.inputs);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "isomer/base/context.h"
+#include "isomer/base/settings.h"
 #include "isomer/base/tensor.h"
 
 namespace isomer {
@@ -51,14 +52,6 @@ struct TensorSpec {
   bool required = false;
 };
 
-struct OptionSpec {
-  std::string_view name;
-  std::string_view fallback;  // what it is when not set, as shown to users
-  std::string_view help;
-};
-
-/// Options by name, as text.
-using Settings = std::map<std::string, std::string, std::less<>>;
 /// The axes' sizes by letter.
 using Sizes = std::map<std::string, Index, std::less<>>;
 
@@ -140,12 +133,5 @@ class Law {
 
 /// Are gradients asked for?
 [[nodiscard]] bool wants_gradients(const Tensors& inputs);
-
-// Readers of options, for the laws. Each throws Error with what was expected when the text does not parse.
-[[nodiscard]] bool read_bool(const Settings& settings, std::string_view name, bool fallback);
-[[nodiscard]] double read_number(const Settings& settings, std::string_view name, double fallback);
-[[nodiscard]] Index read_size(const Settings& settings, std::string_view name, Index fallback);
-/// The position of the setting's text among `choices` (the fallback is the first).
-[[nodiscard]] int read_choice(const Settings& settings, std::string_view name, std::span<const std::string_view> choices);
 
 }  // namespace isomer

@@ -1,9 +1,12 @@
-// The readers of options.
+#include "isomer/base/settings.h"
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 #include "isomer/base/error.h"
-#include "isomer/laws/law.h"
+#include "isomer/base/suggest.h"
 
 namespace isomer {
 
@@ -20,6 +23,14 @@ bool parse(const std::string& text, T& value) {
   return problem == std::errc() && end == text.data() + text.size();
 }
 }  // namespace
+
+void require_known(std::string_view who, const Settings& settings, std::span<const OptionSpec> options) {
+  std::vector<std::string> names;
+  for (const OptionSpec& option : options) names.emplace_back(option.name);
+  for (const auto& [name, value] : settings)
+    require(std::find(names.begin(), names.end(), name) != names.end(), std::string(who).c_str(), "unknown option ", name,
+            did_you_mean(name, names));
+}
 
 bool read_bool(const Settings& settings, std::string_view name, bool fallback) {
   const std::string* text = text_of(settings, name);

@@ -1,0 +1,34 @@
+#pragma once
+// Options as text: what a law, a mixer or a task understands, and what the user has set.
+//
+//   const Index window = read_size(settings, "window", 0);   // 0 unless the user says otherwise
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "isomer/base/index.h"
+
+namespace isomer {
+
+struct OptionSpec {
+  std::string_view name;
+  std::string_view fallback;  // what it is when not set, as shown to users
+  std::string_view help;
+};
+
+/// Options by name, as text.
+using Settings = std::map<std::string, std::string, std::less<>>;
+
+/// Throws Error for a setting that is none of the options, naming the nearest.
+void require_known(std::string_view who, const Settings& settings, std::span<const OptionSpec> options);
+
+// Readers of options. Each throws Error with what was expected when the text does not parse.
+[[nodiscard]] bool read_bool(const Settings& settings, std::string_view name, bool fallback);
+[[nodiscard]] double read_number(const Settings& settings, std::string_view name, double fallback);
+[[nodiscard]] Index read_size(const Settings& settings, std::string_view name, Index fallback);
+/// The position of the setting's text among `choices` (the fallback is the first).
+[[nodiscard]] int read_choice(const Settings& settings, std::string_view name, std::span<const std::string_view> choices);
+
+}  // namespace isomer

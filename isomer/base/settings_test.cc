@@ -1,0 +1,62 @@
+#include "isomer/base/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+namespace {
+
+TEST(Settings, AreRead) {
+  const Settings settings{{"a", "true"}, {"b", "-2.5e-1"}, {"c", "7"}, {"d", "max"}};
+  constexpr std::array<std::string_view, 3> choices{"none", "sum", "max"};
+  EXPECT_TRUE(read_bool(settings, "a", false));
+  EXPECT_EQ(read_number(settings, "b", 1), -0.25);
+  EXPECT_EQ(read_size(settings, "c", 1), 7);
+  EXPECT_EQ(read_choice(settings, "d", choices), 2);
+  EXPECT_TRUE(read_bool(settings, "x", true));
+  EXPECT_EQ(read_number(settings, "x", 3), 3);
+  EXPECT_EQ(read_size(settings, "x", 4), 4);
+  EXPECT_EQ(read_choice(settings, "x", choices), 0);
+}
+
+TEST(Settings, SayWhatWasExpected) {
+  const auto error = [](const std::string& text, auto read) -> std::string {
+    const Settings settings{{"x", text}};
+    try {
+      (void)read(settings);
+      return "no error";
+    } catch (const Error& problem) {
+      return problem.what();
+    }
+  };
+  const auto flag = [](const Settings& s) { return read_bool(s, "x", false); };
+  const auto number = [](const Settings& s) { return read_number(s, "x", 0); };
+  const auto size = [](const Settings& s) { return read_size(s, "x", 0); };
+  const auto choice = [](const Settings& s) {
+    constexpr std::array<std::string_view, 3> choices{"none", "sum", "max"};
+    return read_choice(s, "x", choices);
+  };
+  EXPECT_EQ(error("yes", flag), "x: expected true or false, got yes");
+  for (const std::string text : {"", "1x", "inf", "nan", "1e999", " 1"})
+    EXPECT_EQ(error(text, number), "x: expected a finite number, got " + text);
+  for (const std::string text : {"-1", "1.5", "", "99999999999999999999"})
+    EXPECT_EQ(error(text, size), "x: expected a whole number >= 0, got " + text);
+  EXPECT_EQ(error("summ", choice), "x: expected none, sum or max, got summ");
+}
+
+TEST(Settings, UnknownOnesNameTheNearest) {
+  constexpr std::array<OptionSpec, 2> options{{{"pairs", "4", ""}, {"length", "64", ""}}};
+  EXPECT_NO_THROW(require_known("mqar", {{"pairs", "8"}}, options));
+  try {
+    require_known("mqar", {{"pears", "8"}}, options);
+    FAIL();
+  } catch (const Error& problem) {
+    EXPECT_STREQ(problem.what(), "mqar: unknown option pears, did you mean pairs?");
+  }
+}
+
+}  // namespace
+}  // namespace isomer
