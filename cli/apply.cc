@@ -15,17 +15,6 @@ struct Request {
   std::vector<std::string> set;
 };
 
-Settings settings_of(const std::vector<std::string>& set) {
-  Settings settings;
-  for (const std::string& pair : set) {
-    const std::size_t equals = pair.find('=');
-    if (equals == std::string::npos) throw Error("expected --set key=value, got " + pair);
-    const std::string key = pair.substr(0, equals);
-    if (!settings.emplace(key, pair.substr(equals + 1)).second) throw Error("option " + key + " is set twice");
-  }
-  return settings;
-}
-
 int apply_request(const Request& request) {
   if (request.law.empty()) throw Error("expected a law, got none");
   const Law& law = find_law(request.law);
@@ -62,7 +51,7 @@ Command apply_command(CLI::App& app) {
   app.add_option("--output", request->output, "Where outputs and gradients go, a safetensors file")->type_name("FILE");
   app.add_option("--form", request->form, "auto, reference, step, chunk or parallel")->type_name("FORM");
   add_threads(app, request->threads);
-  app.add_option("--set", request->set, "An option of the law; may be repeated")->type_name("KEY=VALUE")->allow_extra_args(false);
+  add_set(app, request->set, "An option of the law; may be repeated");
   app.footer(describe_laws() +
              "\nGradients are computed when the file holds grad_o (of scan: grad_h) or grad_final_….\n"
              "Example:\n  isomer apply attention --inputs qkv.safetensors --output o.safetensors --set window=256");

@@ -61,7 +61,7 @@ struct Cli : testing::Test {
 };
 
 TEST_F(Cli, HelpsWithAnExample) {
-  for (const std::string command : {"", "apply ", "check ", "bench "}) {
+  for (const std::string command : {"", "apply ", "check ", "bench ", "tasks "}) {
     const Result help = run(command + "--help");
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;
@@ -265,6 +265,26 @@ TEST_F(Cli, BenchServesTimingRequests) {
   EXPECT_EQ(answers[3].at("skip"), "unknown op dance");
   for (std::size_t i : {4, 5}) EXPECT_TRUE(answers[i].at("skip").is_string());
   EXPECT_EQ(answers[6].at("skip"), "unknown law atention, did you mean attention?");
+}
+
+TEST_F(Cli, TasksListsThemAndShowsExamples) {
+  const Result all = run("tasks");
+  EXPECT_EQ(all.status, 0);
+  EXPECT_NE(all.out.find("\nmqar "), std::string::npos);
+  const Result one = run("tasks parity --set shortest=4 --set longest=4 --set labels=every --show 2");
+  EXPECT_EQ(one.status, 0);
+  EXPECT_NE(one.out.find("\nlongest         4 "), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("\ntrain 1\n  in  "), std::string::npos) << one.out;
+  const json row = json::parse(run("tasks mqar --show 2 --first 5 --split test --json").out).at("rows").at(0);
+  EXPECT_EQ(row.at("task"), "mqar");
+  EXPECT_EQ(row.at("vocabulary"), 8192);
+  ASSERT_EQ(row.at("examples").size(), 2u);
+  EXPECT_EQ(row.at("examples").at(1).at("index"), 6);
+  EXPECT_EQ(row.at("examples").at(1).at("tokens").size(), 64u);
+  expect_wrong("tasks mqqar", "isomer tasks: unknown task mqqar, did you mean mqar?");
+  expect_wrong("tasks mqar --set pears=3", "isomer tasks: mqar: unknown option pears, did you mean pairs?");
+  expect_wrong("tasks --show 3", "isomer tasks: expected a task with --set and --show, got none");
+  expect_wrong("tasks mqar --split dev", "isomer tasks: expected --split train or test, got dev");
 }
 
 }  // namespace

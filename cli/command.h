@@ -5,6 +5,9 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "isomer/base/settings.h"
 
 namespace CLI {
 class App;
@@ -24,8 +27,12 @@ using Command = std::function<int()>;
 [[nodiscard]] Command apply_command(CLI::App& app);
 [[nodiscard]] Command check_command(CLI::App& app);
 [[nodiscard]] Command bench_command(CLI::App& app);
+[[nodiscard]] Command tasks_command(CLI::App& app);
 
 /// Declares --threads; 0 stands for all cores.
 void add_threads(CLI::App& app, int& threads);
+/// Declares --set key=value, which may be repeated; settings_of reads what was given.
+void add_set(CLI::App& app, std::vector<std::string>& set, const std::string& help);
+[[nodiscard]] Settings settings_of(const std::vector<std::string>& set);
 
 }  // namespace isomer::cli

@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
   app.footer("Example:\n  isomer check attention\n\n`isomer COMMAND --help` says more.");
   const std::vector<Entry> commands{add(app, "apply", "Run a law on the tensors of a file", apply_command),
                                     add(app, "check", "Compare every form of a law with its double reference", check_command),
-                                    add(app, "bench", "Time laws", bench_command)};
+                                    add(app, "bench", "Time laws", bench_command),
+                                    add(app, "tasks", "List the tasks, show a task's options and examples", tasks_command)};
   const auto who = [&] {
     for (const Entry& command : commands)
       if (command.app->parsed()) return "isomer " + command.app->get_name();
@@ -103,6 +104,21 @@ int main(int argc, char** argv) {
 void add_threads(CLI::App& app, int& threads) {
   // Far above any machine; a mistyped number should not start a million threads.
   app.add_option("--threads", threads, "How many threads; all cores if not given")->check(CLI::Range(1, 1024))->type_name("N");
+}
+
+void add_set(CLI::App& app, std::vector<std::string>& set, const std::string& help) {
+  app.add_option("--set", set, help)->type_name("KEY=VALUE")->allow_extra_args(false);
+}
+
+Settings settings_of(const std::vector<std::string>& set) {
+  Settings settings;
+  for (const std::string& pair : set) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos) throw Error("expected --set key=value, got " + pair);
+    const std::string key = pair.substr(0, equals);
+    if (!settings.emplace(key, pair.substr(equals + 1)).second) throw Error("option " + key + " is set twice");
+  }
+  return settings;
 }
 
 }  // namespace isomer::cli

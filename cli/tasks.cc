@@ -1,0 +1,181 @@
+// isomer tasks: which tasks there are, what their options are, and what their examples look like.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "isomer/base/error.h"
+#include "isomer/tasks/task.h"
+
+namespace isomer::cli {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+struct Request {
+  std::string task, split = "train";
+  std::vector<std::string> set;
+  Index show = 0, first = 0;
+  bool json = false;
+};
+
+// A line of an example, and as many vectors of one.
+constexpr std::size_t kColumns = 100, kVectors = 8;
+
+std::string padded(const std::string& text, std::size_t width) { return std::string(width - text.size(), ' ') + text; }
+
+/// Tokens above their labels, in columns.
+void print_tokens(const Task& task, const Batch& batch) {
+  const std::size_t T = std::size_t(batch.lengths[0]), labels = batch.labels.size() == batch.tokens.size() ? T : 0;
+  for (std::size_t t = 0; t < T;) {
+    std::string in = "  in ", out = "  out";
+    bool any = false;
+    for (; t < T && in.size() < kColumns; ++t) {
+      const std::string token = task.spell(batch.tokens[t]);
+      const bool labelled = t < labels && batch.labels[t] != kIgnored;
+      const std::string label = labelled ? task.spell(batch.labels[t]) : "";
+      const std::size_t width = std::max(token.size(), label.size());
+      in += ' ' + padded(token, width);
+      out += ' ' + padded(label, width);
+      any = any || labelled;
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    std::cout << in << '\n';
+    if (any) std::cout << out << '\n';
+  }
+}
+
+void print_picture(const Task& task, const Batch& batch) {
+  constexpr std::string_view kShades = " .:-=+*#%@";
+  const std::int64_t top = std::max<std::int64_t>(task.shape().vocabulary - 1, 1);
+  for (std::size_t t = 0; t < batch.tokens.size(); ++t) {
+    const std::size_t shade = std::size_t(batch.tokens[t]) * (kShades.size() - 1) / std::size_t(top);
+    // Characters are twice as high as wide.
+    std::cout << kShades[shade] << kShades[shade];
+    if ((t + 1) % std::size_t(task.shape().row) == 0) std::cout << '\n';
+  }
+}
+
+void print_vectors(const Task& task, const Batch& batch) {
+  const std::size_t T = std::size_t(batch.T), F = std::size_t(task.shape().features);
+  for (std::size_t t = 0; t < T; ++t) {
+    if (T > kVectors && t == kVectors / 2) {
+      std::cout << "  … " << T - kVectors << " more …\n";
+      t += T - kVectors;
+    }
+    std::string line = "  in ";
+    for (std::size_t f = 0; f < F && line.size() < kColumns; ++f) line += formatted(" %6.3f", double(batch.inputs[t * F + f]));
+    std::cout << line << (line.size() < kColumns ? "\n" : " …\n");
+  }
+  if (batch.targets.empty()) return;
+  std::cout << "  out";
+  for (float target : batch.targets) std::cout << formatted(" %6.3f", double(target));
+  std::cout << '\n';
+}
+
+void print_example(const Task& task, const Batch& batch, const std::string& title) {
+  std::cout << '\n' << title << '\n';
+  if (batch.tokens.empty()) {
+    print_vectors(task, batch);
+  } else if (task.shape().row > 0) {
+    print_picture(task, batch);
+  } else {
+    print_tokens(task, batch);
+  }
+  if (task.shape().kind == TaskKind::tokens_class || task.shape().kind == TaskKind::vectors_class)
+    std::cout << "  class " << batch.labels[0] << '\n';
+}
+
+Json as_json(const TaskType& type) {
+  Json options = Json::array();
+  for (const OptionSpec& option : options_of(type))
+    options.push_back({{"name", option.name}, {"default", option.fallback}, {"help", option.help}});
+  return {{"task", type.name}, {"source", type.source}, {"summary", type.summary}, {"options", options}};
+}
+
+Json as_json(const Task& task) {
+  Json row = as_json(task.type());
+  const TaskShape& shape = task.shape();
+  row["set"] = task.options();
+  row["kind"] = name_of(shape.kind);
+  row["metric"] = name_of(shape.metric);
+  row["length"] = shape.length;
+  row["vocabulary"] = shape.vocabulary;
+  row["classes"] = shape.classes;
+  row["features"] = shape.features;
+  row["outputs"] = shape.outputs;
+  row["examples"] = Json::array();
+  return row;
+}
+
+void print_task(const Task& task) {
+  const TaskShape& shape = task.shape();
+  std::cout << task.type().name << ": " << task.type().summary << "\n  source: " << task.type().source
+            << "\n  kind: " << name_of(shape.kind) << ", metric: " << name_of(shape.metric) << "\n  length: " << shape.length;
+  if (shape.vocabulary > 0) std::cout << ", vocabulary: " << shape.vocabulary;
+  if (shape.features > 0) std::cout << ", features: " << shape.features;
+  if (shape.classes > 0) std::cout << ", classes: " << shape.classes;
+  if (shape.outputs > 0) std::cout << ", outputs: " << shape.outputs;
+  std::cout << "\n\n";
+  Table table({"option", "value", "default", "what it is"});
+  for (const OptionSpec& option : options_of(task.type()))
+    table.add({std::string(option.name), task.options().find(option.name)->second, std::string(option.fallback),
+               std::string(option.help)});
+  table.print();
+}
+
+int show_task(const Request& request) {
+  const std::unique_ptr<Task> task = make_task(request.task, settings_of(request.set));
+  if (request.split != "train" && request.split != "test") throw Error("expected --split train or test, got " + request.split);
+  const Split split = request.split == "train" ? Split::train : Split::test;
+  Json row = as_json(*task);
+  if (!request.json) print_task(*task);
+  Batch batch;
+  for (Index i = request.first; i < request.first + request.show; ++i) {
+    task->fill(split, std::uint64_t(i), 1, batch);
+    if (request.json) {
+      row["examples"].push_back({{"split", request.split}, {"index", i}});
+      Json& example = row["examples"].back();
+      if (!batch.tokens.empty()) example["tokens"] = batch.tokens;
+      if (!batch.labels.empty()) example["labels"] = batch.labels;
+      if (!batch.inputs.empty()) example["inputs"] = batch.inputs;
+      if (!batch.targets.empty()) example["targets"] = batch.targets;
+    } else {
+      print_example(*task, batch, request.split + " " + std::to_string(i));
+    }
+  }
+  if (request.json) print_json(Context(1), Json::array({row}));
+  return kDone;
+}
+
+int list_tasks(const Request& request) {
+  if (!request.set.empty() || request.show > 0) throw Error("expected a task with --set and --show, got none");
+  if (request.json) {
+    Json rows = Json::array();
+    for (const TaskType* type : tasks()) rows.push_back(as_json(*type));
+    print_json(Context(1), rows);
+    return kDone;
+  }
+  Table table({"task", "what is asked", "source"});
+  for (const TaskType* type : tasks())
+    table.add({std::string(type->name), std::string(type->summary), std::string(type->source)});
+  table.print();
+  return kDone;
+}
+}  // namespace
+
+Command tasks_command(CLI::App& app) {
+  auto request = std::make_shared<Request>();
+  app.add_option("TASK", request->task, "Which task; all are listed if none is named");
+  add_set(app, request->set, "An option of the task; may be repeated");
+  app.add_option("--show", request->show, "Print so many examples")->check(CLI::Range(0, 1000))->type_name("N");
+  app.add_option("--first", request->first, "The first example to print")->check(CLI::NonNegativeNumber)->type_name("I");
+  app.add_option("--split", request->split, "train or test")->type_name("SPLIT");
+  app.add_flag("--json", request->json, "Print one JSON object");
+  app.footer("Example:\n  isomer tasks mqar --set length=32 --set pairs=2 --show 1");
+  return [request] { return request->task.empty() ? list_tasks(*request) : show_task(*request); };
+}
+
+}  // namespace isomer::cli

@@ -1,0 +1,220 @@
+// What holds for every task: examples depend on their index alone, batches are reused, options explain themselves.
+#include "isomer/tasks/task.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <thread>
+
+#include "isomer/tasks/draw.h"
+#include "isomer/tasks/score.h"
+#include "isomer/tasks/testing.h"
+
+namespace isomer {
+namespace {
+
+/// Small settings, so that every task is quick.
+Settings small(std::string_view task) {
+  if (task == "word-problem") return {{"test_length", "64"}};
+  return {};
+}
+
+struct EveryTask : testing::TestWithParam<const TaskType*> {
+  const TaskType& type = *GetParam();
+  std::unique_ptr<Task> task = make_task(type.name, small(type.name));
+  const TaskShape& shape = task->shape();
+};
+
+/// Example b of a batch without its padding.
+struct Row {
+  std::vector<std::int64_t> tokens, labels;
+  std::vector<float> inputs, targets;
+  bool operator==(const Row&) const = default;
+};
+
+template <class T>
+std::vector<T> part(const std::vector<T>& all, Index b, Index B, Index kept, Index T_) {
+  const std::size_t each = all.size() / std::size_t(B), keep = each * std::size_t(kept) / std::size_t(T_);
+  const auto begin = all.begin() + std::ptrdiff_t(std::size_t(b) * each);
+  return {begin, begin + std::ptrdiff_t(keep)};
+}
+
+Row row(const Batch& batch, Index b, TaskKind kind) {
+  const bool one_label = kind == TaskKind::tokens_class || kind == TaskKind::vectors_class;
+  const Index length = batch.lengths[std::size_t(b)];
+  return {part(batch.tokens, b, batch.B, length, batch.T),
+          part(batch.labels, b, batch.B, one_label ? 1 : length, one_label ? 1 : batch.T),
+          part(batch.inputs, b, batch.B, length, batch.T), part(batch.targets, b, batch.B, 1, 1)};
+}
+
+TEST_P(EveryTask, MakesAnExampleFromItsIndexAlone) {
+  for (Split split : {Split::train, Split::test}) {
+    Batch many, few;
+    task->fill(split, 100, 12, many);
+    for (Index first : {5, 0, 9}) {
+      task->fill(split, std::uint64_t(100 + first), 3, few);
+      for (Index b = 0; b < 3; ++b) EXPECT_EQ(row(few, b, shape.kind), row(many, first + b, shape.kind)) << first + b;
+    }
+  }
+}
+
+TEST_P(EveryTask, MakesTheSameOnAnyThread) {
+  Batch here, there;
+  task->fill(Split::train, 7, 4, here);
+  std::thread([&] { task->fill(Split::train, 7, 4, there); }).join();
+  for (Index b = 0; b < 4; ++b) EXPECT_EQ(row(here, b, shape.kind), row(there, b, shape.kind));
+}
+
+TEST_P(EveryTask, KeepsToItsShape) {
+  for (Split split : {Split::train, Split::test}) {
+    Batch batch;
+    for (std::uint64_t first : {0, 1000, 6990}) {
+      task->fill(split, first, 5, batch);
+      EXPECT_EQ(batch.B, 5);
+      EXPECT_LE(batch.T, shape.length);
+      EXPECT_EQ(Index(batch.tokens.size()), shape.vocabulary > 0 ? 5 * batch.T : 0);
+      EXPECT_EQ(Index(batch.inputs.size()), shape.vocabulary > 0 ? 0 : 5 * batch.T * shape.features);
+      EXPECT_EQ(Index(batch.targets.size()), 5 * shape.outputs);
+      for (std::int64_t token : batch.tokens) EXPECT_TRUE(token >= 0 && token < shape.vocabulary) << token;
+      Index labelled = 0;
+      for (std::int64_t label : batch.labels) {
+        EXPECT_TRUE(label == kIgnored || (label >= 0 && label < shape.classes)) << label;
+        labelled += label != kIgnored ? 1 : 0;
+      }
+      EXPECT_TRUE(labelled >= 5 || shape.outputs > 0);
+      for (float x : batch.inputs) EXPECT_TRUE(std::isfinite(x));
+    }
+  }
+}
+
+TEST_P(EveryTask, DiffersBySplitIndexAndSeed) {
+  Settings other = small(type.name);
+  other["seed"] = "1";
+  const auto reseeded = make_task(type.name, other);
+  Batch a, b;
+  task->fill(Split::train, 0, 1, a);
+  const auto differs = [&](const Task& source, Split split, std::uint64_t index) {
+    source.fill(split, index, 1, b);
+    return !(row(a, 0, shape.kind) == row(b, 0, shape.kind));
+  };
+  EXPECT_TRUE(differs(*task, Split::train, 1));
+  EXPECT_TRUE(differs(*task, Split::test, 0));
+  EXPECT_TRUE(differs(*reseeded, Split::train, 0));
+}
+
+TEST_P(EveryTask, AllocatesInTheFirstCallOnly) {
+  Batch batch;
+  for (Split split : {Split::train, Split::test}) task->fill(split, 0, 4, batch);
+  const long before = allocations();
+  for (std::uint64_t step = 1; step < 20; ++step) task->fill(step % 4 == 0 ? Split::test : Split::train, 4 * step, 4, batch);
+  EXPECT_EQ(allocations(), before);
+}
+
+TEST_P(EveryTask, ExplainsItsOptions) {
+  EXPECT_FALSE(type.summary.empty());
+  EXPECT_FALSE(type.source.empty());
+  std::set<std::string_view> names;
+  for (const OptionSpec& option : options_of(type)) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_FALSE(option.help.empty()) << option.name;
+    EXPECT_EQ(make_task(type.name)->options().find(option.name)->second, option.fallback);
+  }
+  EXPECT_EQ(error_of(type.name, {{"sead", "1"}}), std::string(type.name) + ": unknown option sead, did you mean seed?");
+  EXPECT_EQ(error_of(type.name, {{"seed", "-1"}}), "seed: expected a whole number below 2^60, got -1");
+  // Every option that takes a number refuses words.
+  for (const OptionSpec& option : type.own_options) {
+    if (option.fallback.find_first_not_of("0123456789.-") != std::string_view::npos || option.fallback.empty()) continue;
+    EXPECT_NE(error_of(type.name, {{std::string(option.name), "many"}}).find("expected"), std::string::npos) << option.name;
+  }
+}
+
+/// A training step takes milliseconds an example; a generator must be far below.
+TEST_P(EveryTask, IsFast) {
+  Batch batch;
+  task->fill(Split::train, 0, 16, batch);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint64_t step = 1; step <= 8; ++step) task->fill(Split::train, 16 * step, 16, batch);
+  const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / 128;
+  std::printf("%-18s %9.1f us an example of %td tokens\n", std::string(type.name).c_str(), us, shape.length);
+  RecordProperty("microseconds", std::to_string(us));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, EveryTask, testing::ValuesIn(tasks().begin(), tasks().end()), [](const auto& chosen) {
+  std::string name(chosen.param->name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Tasks, UnknownOnesNameTheNearest) {
+  EXPECT_EQ(error_of("mqqar", {}), "unknown task mqqar, did you mean mqar?");
+  EXPECT_EQ(error_of("parity", {{"labels", "first"}}), "labels: expected last or every, got first");
+}
+
+TEST(Tasks, ComeAgainInAnotherOrderEachEpoch) {
+  const auto task = make_task("mqar", {{"train_examples", "50"}, {"test_examples", "20"}});
+  const auto examples = [&](Split split, std::uint64_t first, std::uint64_t count) {
+    std::vector<std::vector<std::int64_t>> all;
+    Batch batch;
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      task->fill(split, i, 1, batch);
+      all.push_back(batch.tokens);
+    }
+    return all;
+  };
+  auto one = examples(Split::train, 0, 50), two = examples(Split::train, 50, 50);
+  EXPECT_NE(one, two);
+  std::sort(one.begin(), one.end());
+  std::sort(two.begin(), two.end());
+  EXPECT_EQ(one, two);
+  EXPECT_EQ(std::set(one.begin(), one.end()).size(), 50U);
+  EXPECT_EQ(examples(Split::test, 0, 20), examples(Split::test, 20, 20));
+}
+
+TEST(Draw, PermutesEveryRange) {
+  for (std::uint64_t n : {1, 2, 3, 4, 5, 16, 17, 100, 1000}) {
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t i = 0; i < n; ++i) seen.insert(draw::permuted(i, n, 3, 1));
+    EXPECT_EQ(seen.size(), n);
+    EXPECT_EQ(*seen.rbegin(), n - 1);
+  }
+  // A large range too, without a table.
+  const std::uint64_t large = std::uint64_t{1} << 59;
+  EXPECT_LT(draw::permuted(large - 1, large, 3, 1), large);
+}
+
+// All 5·4·3 ordered choices of three of five are equally likely.
+TEST(Draw, DistinctItemsComeInEveryOrderEquallyOften) {
+  Rng rng(1);
+  std::map<std::vector<std::int64_t>, int> seen;
+  std::vector<std::int64_t> items(3);
+  constexpr int kTrials = 60000;
+  for (int i = 0; i < kTrials; ++i) {
+    draw::distinct(rng, 5, items);
+    ++seen[items];
+  }
+  EXPECT_EQ(seen.size(), 60U);
+  for (const auto& [which, times] : seen) expect_share(times, kTrials, 1.0 / 60);
+}
+
+TEST(Score, CountsTokensExamplesAndWholes) {
+  Batch batch;
+  batch.B = 3;
+  batch.labels = {1, 2, kIgnored, 3, kIgnored, kIgnored};
+  batch.targets = {1, 2, 3};
+  Score score;
+  EXPECT_TRUE(std::isnan(score.value(Metric::exact)));
+  score.add(batch, std::vector<std::int64_t>{1, 0, 9, 3, 9, 9});
+  EXPECT_DOUBLE_EQ(score.value(Metric::token_accuracy), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(score.value(Metric::example_accuracy), 0.75);
+  EXPECT_DOUBLE_EQ(score.value(Metric::exact), 0.5);
+  score.add(batch, std::vector<float>{1, 4, 2});
+  EXPECT_DOUBLE_EQ(score.value(Metric::squared_error), 5.0 / 3);
+  score.add_loss(std::log(4.0) * 10, 10);
+  EXPECT_DOUBLE_EQ(score.value(Metric::bits_per_token), 2);
+  EXPECT_THROW(score.add(batch, std::vector<std::int64_t>{1}), Error);
+  EXPECT_THROW(score.add(batch, std::vector<float>{1}), Error);
+}
+
+}  // namespace
+}  // namespace isomer
