@@ -1,15 +1,8 @@
-// The program as its users see it: started as a process.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// apply, check and bench.
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "cli/testing.h"
 #include "isomer/io/safetensors.h"
 #include "isomer/laws/check.h"
 #include "isomer/laws/law.h"
@@ -19,49 +12,9 @@ namespace isomer {
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
-
-struct Result {
-  int status;
-  std::string out, err;
-};
-
-struct Cli : testing::Test {
-  fs::path folder = fs::temp_directory_path() / ("isomer-cli-" + std::to_string(::getpid()));
-  void SetUp() override { fs::create_directories(folder); }
-  void TearDown() override { fs::remove_all(folder); }
-
-  [[nodiscard]] static std::string text(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  /// `before` is shell text, such as "ulimit -f 1;".
-  [[nodiscard]] Result run(const std::string& arguments, const std::string& before = "") const {
-    const std::string out = folder / ".out", err = folder / ".err";
-    const std::string command = before + " '" ISOMER_BINARY_DIR "/isomer' " + arguments + " >'" + out + "' 2>'" + err + "'";
-    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text(out), text(err)};
-  }
-  [[nodiscard]] std::string path(const char* name) const { return folder / name; }
-  /// The files that are left, without those of run().
-  [[nodiscard]] std::set<std::string> files() const {
-    std::set<std::string> names;
-    for (const auto& file : fs::directory_iterator(folder)) names.insert(file.path().filename());
-    names.erase(".out");
-    names.erase(".err");
-    return names;
-  }
-  /// A wrong request: status 2, nothing on standard output, and this line.
-  void expect_wrong(const std::string& arguments, const std::string& line) const {
-    const Result result = run(arguments);
-    EXPECT_EQ(result.status, 2) << arguments;
-    EXPECT_EQ(result.out, "") << arguments;
-    EXPECT_EQ(result.err, line + "\n") << arguments;
-  }
-};
 
 TEST_F(Cli, HelpsWithAnExample) {
-  for (const std::string command : {"", "apply ", "check ", "bench ", "tasks "}) {
+  for (const std::string command : {"", "apply ", "check ", "bench ", "list ", "show ", "tasks "}) {
     const Result help = run(command + "--help");
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;

@@ -27,6 +27,8 @@ using Command = std::function<int()>;
 [[nodiscard]] Command apply_command(CLI::App& app);
 [[nodiscard]] Command check_command(CLI::App& app);
 [[nodiscard]] Command bench_command(CLI::App& app);
+[[nodiscard]] Command list_command(CLI::App& app);
+[[nodiscard]] Command show_command(CLI::App& app);
 [[nodiscard]] Command tasks_command(CLI::App& app);
 
 /// Declares --threads; 0 stands for all cores.

@@ -70,7 +70,7 @@ int run(CLI::App& app, const std::vector<Entry>& commands) {
 int main(int argc, char** argv) {
   // A file that meets a size limit is then an error of write(), which cleans up, instead of the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  CLI::App app("Attention-family laws on a CPU: apply them, check them, time them.", "isomer");
+  CLI::App app("Attention-family laws and layers on a CPU: apply them, check them, time them, look at them.", "isomer");
   app.set_version_flag("--version", "isomer " ISOMER_VERSION);
   app.require_subcommand(0, 1);
   app.allow_extras();
@@ -78,6 +78,8 @@ int main(int argc, char** argv) {
   const std::vector<Entry> commands{add(app, "apply", "Run a law on the tensors of a file", apply_command),
                                     add(app, "check", "Compare every form of a law with its double reference", check_command),
                                     add(app, "bench", "Time laws", bench_command),
+                                    add(app, "list", "The mixers and what a layer of each costs", list_command),
+                                    add(app, "show", "A mixer: options, equations, costs, forms", show_command),
                                     add(app, "tasks", "List the tasks, show a task's options and examples", tasks_command)};
   const auto who = [&] {
     for (const Entry& command : commands)

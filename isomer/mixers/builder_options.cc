@@ -1,6 +1,7 @@
 // The options of a preset: reading one declares it.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
@@ -12,10 +13,11 @@ namespace {
 // Far above any layer that fits into memory, and far below where products of sizes overflow.
 constexpr Index kLargest = Index{1} << 20;
 
-/// The shortest text that reads back as the same number.
+/// The shortest text that reads back as the same number; 500000, not 5e+05.
 std::string text_of(double x) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, x).ptr};
+  char text[64];
+  const bool plain = x == 0 || (std::abs(x) >= 1e-4 && std::abs(x) < 1e15);
+  return {text, std::to_chars(text, text + sizeof text, x, plain ? std::chars_format::fixed : std::chars_format::general).ptr};
 }
 
 std::string text_of(bool x) { return x ? "true" : "false"; }

@@ -6,7 +6,10 @@
 
 namespace isomer::graph {
 
-/// "gla-4c1f09e2a7b35d60": the preset, and a hash of its width, its resolved options and the shapes of its nodes.
+/// The graph as text, a line for each resolved option and node, without how parameters start.
+[[nodiscard]] std::string dump(const Graph& graph);
+
+/// "gla-4c1f09e2a7b35d60": the preset, and a hash of its dump.
 [[nodiscard]] std::string fingerprint(const Graph& graph);
 
 }  // namespace isomer::graph

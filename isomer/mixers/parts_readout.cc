@@ -52,7 +52,7 @@ Chosen read_options(Builder& m, const Readout& fallback, const Summed& summed) {
 Value over_sums(Builder& m, Value v, const Chosen& c, const Summed& summed) {
   const Index V = m.node(v).size;
   const Value ones = m.affine(m.slice(v, 0, 1), 0, 1);
-  const Value all = summed.law(m.concat({v, ones}), Sums::none, {});
+  const Value all = summed.law(m.named("v", m.concat({v, ones})), Sums::none, {});
   Value below = m.slice(all, V, 1);
   if (c.denominator == "clamp") {
     below = m.map(Unary::max_with, below, {.a = c.floor});

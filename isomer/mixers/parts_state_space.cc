@@ -22,8 +22,8 @@ Discrete discretised(Builder& m, const Systems& what) {
   const Value real = m.affine(m.multiply(size, m.map(Unary::cos, all.angle)), 1, -1);
   const Value imag = m.multiply(size, m.map(Unary::sin, all.angle));
   const Value below = m.map(Unary::reciprocal, m.add(m.map(Unary::square, rate), m.map(Unary::square, frequency)));
-  all.real = m.named("b_real", m.multiply(m.add(m.multiply(real, rate), m.multiply(imag, frequency)), below));
-  all.imag = m.named("b_imag", m.multiply(m.subtract(m.multiply(imag, rate), m.multiply(real, frequency)), below));
+  all.real = m.named("hold_real", m.multiply(m.add(m.multiply(real, rate), m.multiply(imag, frequency)), below));
+  all.imag = m.named("hold_imag", m.multiply(m.subtract(m.multiply(imag, rate), m.multiply(real, frequency)), below));
   return all;
 }
 

@@ -44,10 +44,10 @@ void build(Builder& m) {
   graph::Linear slow{.bias = true};
   slow.bias_init = decays(H * K, depth);
   const Value w = low("w", mixed("w", 0.9, 0), decay_rank, H * K, slow, Unary::tanh);
-  const Value rate = low("a", mixed("a", 0.9, 0), rate_rank, H * K, {.bias = true}, Unary::identity);
+  const Value rate = low("rate", mixed("a", 0.9, 0), rate_rank, H * K, {.bias = true}, Unary::identity);
   const Value gate = low("g", mixed("g", 0.2, 0), gate_rank, H * V, {}, Unary::sigmoid);
   const Value log_decay = m.named("log_decay", m.heads(m.affine(m.map(Unary::sigmoid, w), -std::exp(-0.5)), H));
-  const Value a = m.named("a", m.heads(m.map(Unary::sigmoid, rate), H));
+  const Value a = m.named("rate", m.heads(m.map(Unary::sigmoid, rate), H));
   const Value scaled = m.multiply(own, m.parameter("k_k", H, K, graph::constant(0.85)));
   const Value kk = m.named("kk", m.normalise("", scaled, {.kind = Norm::l2, .eps = 1e-12}));
   // 1 + (a - 1) k_a.

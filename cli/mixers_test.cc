@@ -1,0 +1,76 @@
+// list and show.
+#include <nlohmann/json.hpp>
+
+#include "cli/testing.h"
+#include "isomer/mixers/cost.h"
+#include "isomer/mixers/preset.h"
+
+namespace isomer {
+namespace {
+
+using nlohmann::json;
+
+TEST_F(Cli, ListsEveryPresetWithItsCosts) {
+  const Result result = run("list --width 128 --T 64 --json");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json rows = json::parse(result.out).at("rows");
+  ASSERT_EQ(rows.size(), presets().size());
+  for (const json& row : rows) {
+    const Preset& preset = find_preset(row.at("preset").get<std::string>());
+    const graph::Graph graph = build_mixer(preset, {.width = 128});
+    const Cost cost = cost_of(graph, 64);
+    EXPECT_EQ(row.at("law"), graph.law);
+    EXPECT_EQ(row.at("source"), preset.source);
+    EXPECT_EQ(row.at("parameters"), cost.parameters);
+    EXPECT_EQ(row.at("flops_per_token"), cost.flops_per_token);
+    EXPECT_EQ(row.at("state_floats"), cost.state_per_token > 0 ? cost.state_per_token : cost.state_floats);
+  }
+  const Result table = run("list");
+  EXPECT_EQ(table.status, 0);
+  for (const Preset* preset : presets())
+    EXPECT_NE(table.out.find("\n" + std::string(preset->name) + " "), std::string::npos) << preset->name;
+}
+
+TEST_F(Cli, ListsWhatCannotBeBuiltAtAWidthWithTheReason) {
+  const json rows = json::parse(run("list --width 100 --json").out).at("rows");
+  ASSERT_EQ(rows.size(), presets().size());
+  const auto gla = std::find_if(rows.begin(), rows.end(), [](const json& row) { return row.at("preset") == "gla"; });
+  EXPECT_EQ(gla->at("problem"), "expected heads that divide the key width of 50, got 4; heads=2 is the nearest below");
+}
+
+TEST_F(Cli, ShowsAMixer) {
+  const Result text = run("show gla --width 128 --set heads=2 --set position=rope --T 64");
+  ASSERT_EQ(text.status, 0) << text.err;
+  for (const char* part : {"Yang et al. 2023", "  heads ", "q = rope(x W_q)", "S = diag(exp(log_decay)) S + k v'",
+                           "state dimension  4096 = 32 for each of 128", "parameters       68736", "one token"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+
+  const json row = json::parse(run("show gla --width 128 --set heads=2 --T 2000 --json").out).at("rows").at(0);
+  EXPECT_EQ(row.at("preset"), "gla");
+  EXPECT_EQ(row.at("options").at(0),
+            (json{{"name", "position"}, {"value", "none"}, {"default", "none"}, {"help", row.at("options").at(0).at("help")}}));
+  EXPECT_EQ(row.at("forms").at(0).at("form"), "chunk");
+  EXPECT_EQ(row.at("forms").at(2).at("form"), "step");
+  EXPECT_EQ(row.at("dsf"), (json{{"features", 32}, {"channels", 128}, {"grows", false}}));
+}
+
+TEST_F(Cli, ShowsEveryPreset) {
+  for (const Preset* preset : presets()) {
+    const Result result = run("show " + std::string(preset->name) + " --width 64 --T 100");
+    EXPECT_EQ(result.status, 0) << preset->name << result.err;
+    EXPECT_NE(result.out.find("\n  y = "), std::string::npos) << preset->name;
+  }
+}
+
+TEST_F(Cli, AnswersWrongRequestsForMixersInOneLine) {
+  expect_wrong("show", "isomer show: expected a preset (isomer list has them), got none");
+  expect_wrong("show glaa", "isomer show: unknown preset glaa, did you mean gla?");
+  expect_wrong("show gla --set haeds=4", "isomer show: gla: unknown option haeds, did you mean heads?");
+  expect_wrong("show gla --set heads", "isomer show: expected --set key=value, got heads");
+  expect_wrong("show gla --width 0", "isomer show: --width: Value 0 not in range 1 to 1048576");
+  expect_wrong("show gla --jsn", "isomer show: unknown option --jsn, did you mean --json?");
+  expect_wrong("list gla", "isomer list: unexpected argument gla");
+}
+
+}  // namespace
+}  // namespace isomer

@@ -1,0 +1,175 @@
+// isomer show: one mixer with its options, equations and costs, and the form that its law takes.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "isomer/base/error.h"
+#include "isomer/laws/law.h"
+#include "isomer/mixers/cost.h"
+#include "isomer/mixers/equations.h"
+#include "isomer/mixers/fingerprint.h"
+#include "isomer/mixers/preset.h"
+
+namespace isomer::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+struct Request {
+  std::string preset;
+  std::vector<std::string> set;
+  Index width = 256, tokens = 1024;
+  int threads = 0;
+  bool json = false;
+};
+
+/// What Form::automatic takes for a call, and why.
+struct Taken {
+  std::string direction;
+  Index T;
+  Choice choice;
+  std::string why;
+};
+
+std::string reason(const BenchCase& what, const Choice& choice) {
+  const std::string sizes = "K = " + std::to_string(what.K) + ", V = " + std::to_string(what.V);
+  if (choice.form == Form::step) return what.T == 1 ? "one token" : "so few tokens cost less one by one than as products";
+  if (what.subject == "attention")
+    return "tiles of queries and keys; a softmax that runs along them never holds a row of all keys";
+  if (what.subject == "scan") return "channels side by side along the tokens; the tape keeps states at the edges of chunks only";
+  if (what.variant == "global") return "one sum over all tokens, read by each of them; a chunk is what a task takes";
+  if (choice.form == Form::parallel) return "one chunk holds all tokens, and no state comes in or is wanted";
+  return "products between tokens grow with the chunk, work on the state (" + sizes + ") falls with it; their sum is least there";
+}
+
+std::vector<Taken> taken_of(const graph::Graph& graph, Index tokens) {
+  std::vector<Taken> all;
+  for (const graph::Node& node : graph.nodes) {
+    if (!std::holds_alternative<graph::Law>(node.work)) continue;
+    const auto add = [&](const char* direction, Index T) {
+      BenchCase what = law_case(graph, node, T);
+      what.direction = direction;
+      const Choice choice = T == 1 ? Choice{Form::step, 0} : find_law(what.subject).choose(what);
+      all.push_back({direction, T, choice, reason(what, choice)});
+    };
+    add("forward", tokens);
+    add("forward+backward", tokens);
+    if (graph::causal(graph)) add("forward", 1);
+  }
+  return all;
+}
+
+std::string form_text(const Choice& choice) {
+  const std::string name(name_of(choice.form));
+  return choice.form == Form::chunk && choice.chunk > 0 ? name + " " + std::to_string(choice.chunk) : name;
+}
+
+struct Shown {
+  const Preset& preset;
+  graph::Graph graph;
+  std::vector<MixerOption> options;
+  Cost cost;
+  StateDimension dimension;
+  std::vector<Taken> taken;
+};
+
+Shown shown_of(const Request& request) {
+  if (request.preset.empty()) throw Error("expected a preset (isomer list has them), got none");
+  const Preset& preset = find_preset(request.preset);
+  const Settings settings = settings_of(request.set);
+  const Place place{.width = request.width};
+  const graph::Graph graph = build_mixer(preset, place, settings);
+  return {preset,
+          graph,
+          options_of(preset, place, settings),
+          cost_of(graph, request.tokens),
+          state_dimension(graph),
+          taken_of(graph, request.tokens)};
+}
+
+ordered_json as_json(const Shown& shown, const Request& request) {
+  auto options = ordered_json::array(), forms = ordered_json::array();
+  for (std::size_t i = 0; i < shown.options.size(); ++i)
+    options.push_back({{"name", shown.options[i].name},
+                       {"value", shown.graph.options[i].second},
+                       {"default", shown.options[i].fallback},
+                       {"help", shown.options[i].help}});
+  for (const Taken& t : shown.taken)
+    forms.push_back(
+        {{"direction", t.direction}, {"T", t.T}, {"form", name_of(t.choice.form)}, {"chunk", t.choice.chunk}, {"why", t.why}});
+  return {
+      {"preset", shown.preset.name},
+      {"law", shown.graph.law},
+      {"source", shown.preset.source},
+      {"summary", shown.preset.summary},
+      {"fingerprint", graph::fingerprint(shown.graph)},
+      {"width", request.width},
+      {"causal", graph::causal(shown.graph)},
+      {"options", options},
+      {"equations", equations(shown.graph)},
+      {"parameters", shown.cost.parameters},
+      {"state_floats", shown.cost.state_floats},
+      {"state_floats_per_token", shown.cost.state_per_token},
+      {"flops_per_token", shown.cost.flops_per_token},
+      {"dsf", {{"features", shown.dimension.features}, {"channels", shown.dimension.channels}, {"grows", shown.dimension.grows}}},
+      {"forms", forms}};
+}
+
+std::string state_text(const Cost& cost) {
+  std::string text = std::to_string(cost.state_floats) + " floats";
+  if (cost.state_per_token > 0)
+    text = std::to_string(cost.state_per_token) + " floats for every token seen" + (cost.state_floats > 0 ? ", and " + text : "");
+  return text;
+}
+
+std::string dimension_text(const StateDimension& d) {
+  const std::string channels = std::to_string(d.channels) + " channels";
+  if (d.grows)
+    return channels + ", one number in each for every token seen; as one state of fixed size it would need infinitely many";
+  return std::to_string(d.features * d.channels) + " = " + std::to_string(d.features) + " for each of " + channels;
+}
+
+void print(const Shown& shown, const Request& request) {
+  std::cout << shown.preset.name << ": " << shown.preset.summary << "\nsource: " << shown.preset.source
+            << "\nlaw: " << shown.graph.law << "  " << find_law(shown.graph.law).equation() << "\n\nOptions at width "
+            << request.width << "\n";
+  Table options({"  option", "value", "default", "meaning"});
+  for (std::size_t i = 0; i < shown.options.size(); ++i)
+    options.add({"  " + shown.options[i].name, shown.graph.options[i].second, shown.options[i].fallback, shown.options[i].help});
+  options.print();
+  std::cout << "\nEquations\n";
+  for (const std::string& line : equations(shown.graph)) std::cout << "  " << line << '\n';
+  std::cout << "\nCosts of a layer\n  parameters       " << shown.cost.parameters << "\n  state            "
+            << state_text(shown.cost) << "\n  flops per token  " << formatted("%.0f", shown.cost.flops_per_token)
+            << " (forward, sequences of " << request.tokens << ")\n  state dimension  " << dimension_text(shown.dimension)
+            << "\n\nForms that auto takes; the number of threads changes none\n";
+  Table forms({"  direction", "T", "form", "why"});
+  for (const Taken& t : shown.taken) forms.add({"  " + t.direction, std::to_string(t.T), form_text(t.choice), t.why});
+  forms.print();
+}
+
+int show_request(const Request& request) {
+  const Shown shown = shown_of(request);
+  if (request.json)
+    print_json(Context(request.threads), ordered_json::array({as_json(shown, request)}));
+  else
+    print(shown, request);
+  return kDone;
+}
+}  // namespace
+
+Command show_command(CLI::App& app) {
+  auto request = std::make_shared<Request>();
+  app.add_option("PRESET", request->preset, "Which mixer");
+  add_set(app, request->set, "An option of the mixer; may be repeated");
+  app.add_option("--width", request->width, "Channels of the layer")->check(CLI::Range(1, 1 << 20))->type_name("N");
+  app.add_option("--T", request->tokens, "Tokens of a sequence")->check(CLI::Range(1, 1 << 20))->type_name("N");
+  app.add_flag("--json", request->json, "Print one JSON object");
+  add_threads(app, request->threads);
+  app.footer("Example:\n  isomer show gla --width 512 --set heads=8 --set position=selective-rope");
+  return [request] { return show_request(*request); };
+}
+
+}  // namespace isomer::cli

@@ -1,0 +1,34 @@
+#pragma once
+// What a layer costs, read off its graph.
+//
+//   const Cost cost = cost_of(build_mixer("gla", {.width = 256}), 1024);
+#include "isomer/laws/law.h"
+#include "isomer/mixers/graph.h"
+
+namespace isomer {
+
+struct Cost {
+  Index parameters = 0;        // trained numbers
+  double flops_per_token = 0;  // forward, on average over a sequence of T tokens
+  Index state_floats = 0;      // what is kept whatever was seen: of laws, convolutions, shifts and sums
+  Index state_per_token = 0;   // attention without a window: what is kept for every token seen
+};
+
+/// A product of M × N × K is 2MNK flops, a law costs what its header says in the form that it takes for T tokens, a
+/// transcendental function 10 flops, any other step on a number 1.
+[[nodiscard]] Cost cost_of(const graph::Graph& graph, Index T);
+
+/// The state h of the layer as a dynamical system: `features` numbers for each of `channels` channels (dsf.h).
+struct StateDimension {
+  Index features = 0, channels = 0;
+  bool grows = false;  // attention over all tokens: one feature for every token seen
+};
+[[nodiscard]] StateDimension state_dimension(const graph::Graph& graph);
+
+/// The numbers of one node's parameters, trained or not.
+[[nodiscard]] Index parameters_of(const graph::Graph& graph, const graph::Node& node);
+
+/// The call that a law node makes for T tokens, as `isomer bench` names it, for Law::choose.
+[[nodiscard]] BenchCase law_case(const graph::Graph& graph, const graph::Node& node, Index T);
+
+}  // namespace isomer
