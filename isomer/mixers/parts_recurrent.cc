@@ -85,8 +85,7 @@ void post_up(Builder& m, InputGate kind, const Builder::HeadSizes& sizes, double
 /// xLSTM 2024: twice the width, a convolution, and projections in blocks of four channels.
 void pre_up(Builder& m, InputGate kind, Index H) {
   const Index inner = 2 * m.width();
-  require(inner % H == 0 && inner % 4 == 0, m.preset(), "block=pre-up needs twice the width to be a multiple of heads=", H,
-          " and of 4, got ", inner);
+  require(inner % 4 == 0, m.preset(), "block=pre-up needs an even width, got ", m.width());
   const graph::Linear in{.weight = small(m.width())};
   const graph::HeadLinear blocks{.weight = small(inner)};
   const Value u = m.linear("u", m.x(), inner, in), z = m.linear("z", m.x(), inner, in);
@@ -106,7 +105,8 @@ void mlstm_mixer(Builder& m, InputGate kind) {
   m.positions({"none", "learned", "rope", "selective-rope"});
   const bool up =
       m.choice("block", {"post-up", "pre-up"}, "xLSTM 7B, or the first one: twice the width, convolution, skip") == "pre-up";
-  const Builder::HeadSizes sizes = m.head_sizes({.key_total = m.width() / 2});
+  const Index total = 2 * m.width();
+  const Builder::HeadSizes sizes = m.head_sizes({.key_total = up ? total : m.width() / 2, .value_total = up ? total : m.width()});
   const double bias = m.number("input_bias", -10, "the input gate's bias at the start: little is written");
   m.only_with(!up, "block=post-up", {"key", "value", "input_bias"});
   if (up) return pre_up(m, kind, sizes.heads);

@@ -198,6 +198,16 @@ TEST(Presets, SayWhatTheyExpect) {
   EXPECT_EQ(error_of("rg-lru", {{"heads", "3"}}), "rg-lru: expected heads that divide inner=64, got 3");
   EXPECT_EQ(error_of("mamba2", {{"heads", "3"}}), "mamba2: expected heads that divide 128, got 3");
   EXPECT_EQ(error_of("mlstm", {{"softcap", "-1"}}), "softcap: expected a number >= 0, got -1");
+  EXPECT_EQ(error_of("mlstm", {{"block", "pre-up"}, {"heads", "2"}}, {.width = 33 * 2}), "");
+  EXPECT_EQ(error_of("mlstm-sig", {{"block", "pre-up"}, {"heads", "1"}}, {.width = 3}),
+            "mlstm-sig: block=pre-up needs an even width, got 3");
+  EXPECT_EQ(error_of("inline", {{"heads", "3"}, {"key", "8"}, {"value", "8"}}),
+            "inline: residual=mean needs heads that divide the width 64, got 3");
+  EXPECT_EQ(error_of("gla", {{"heads", "3"}, {"key", "8"}, {"value", "8"}, {"position", "selective-rope"}}),
+            "gla: position=selective-rope needs heads that divide the width 64, got 3");
+  EXPECT_EQ(error_of("gla", {{"position", "rope"}, {"rope_base", "0"}}), "rope_base: expected a positive number, got 0");
+  EXPECT_EQ(error_of("gla", {{"position", "selective-rope"}, {"phase_base", "0.5"}}),
+            "phase_base: expected a number >= 1, got 0.5");
   EXPECT_EQ(error_of("mlstm", {{"block", "pre-up"}, {"key", "8"}}), "mlstm: option key has no effect without block=post-up");
 }
 
