@@ -54,11 +54,36 @@ TEST_F(Cli, ShowsAMixer) {
   EXPECT_EQ(row.at("dsf"), (json{{"features", 32}, {"channels", 128}, {"grows", false}}));
 }
 
+TEST_F(Cli, ShowsAMixerAsADynamicalSystem) {
+  const Result text = run("show retnet --width 16 --set heads=2 --dsf");
+  ASSERT_EQ(text.status, 0) << text.err;
+  // 1 - 2^-5 and 1 - 2^-6, keys of 8 and values of 16.
+  for (const char* part : {"0.9688", "0.9844", "128", "effective attention matrix of scalar_decay, head 0"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+
+  const json rows = json::parse(run("show softmax --width 16 --set heads=2 --dsf --T 5 --json").out).at("rows");
+  ASSERT_EQ(rows.size(), 2);
+  for (const json& row : rows) {
+    EXPECT_EQ(row.at("state_dimension"), 5 * 8) << "a slot for each key";
+    EXPECT_EQ(row.at("eigenvalue_size").at("high").size(), 5);
+    ASSERT_EQ(row.at("matrix").size(), 5);
+    for (const json& line : row.at("matrix")) {
+      double sum = 0;
+      for (const json& weight : line) sum += weight.get<double>();
+      EXPECT_NEAR(sum, 1, 1e-12);
+    }
+  }
+  expect_wrong("show gla --dsf --T 65", "isomer show: --dsf: expected --T from 1 to 64, got 65");
+  expect_wrong("show softmax --dsf --set causal=false",
+               "isomer show: --dsf: expected a causal mixer, got softmax of whole sequences");
+}
+
 TEST_F(Cli, ShowsEveryPreset) {
   for (const Preset* preset : presets()) {
     const Result result = run("show " + std::string(preset->name) + " --width 64 --T 100");
     EXPECT_EQ(result.status, 0) << preset->name << result.err;
     EXPECT_NE(result.out.find("\n  y = "), std::string::npos) << preset->name;
+    EXPECT_EQ(run("show " + std::string(preset->name) + " --width 32 --dsf --T 6").status, 0) << preset->name;
   }
 }
 

@@ -2,9 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/report.h"
+#include "cli/show_dsf.h"
 #include "isomer/base/error.h"
 #include "isomer/laws/law.h"
 #include "isomer/mixers/cost.h"
@@ -20,9 +22,13 @@ using nlohmann::ordered_json;
 struct Request {
   std::string preset;
   std::vector<std::string> set;
-  Index width = 256, tokens = 1024;
+  Index width = 256;
+  std::optional<Index> T = {};
   int threads = 0;
-  bool json = false;
+  bool json = false, dsf = false;
+
+  /// Systems are for short sequences, costs for long ones.
+  [[nodiscard]] Index tokens() const { return T.value_or(dsf ? 16 : 1024); }
 };
 
 /// What Form::automatic takes for a call, and why.
@@ -84,9 +90,9 @@ Shown shown_of(const Request& request) {
   return {preset,
           graph,
           options_of(preset, place, settings),
-          cost_of(graph, request.tokens),
+          cost_of(graph, request.tokens()),
           state_dimension(graph),
-          taken_of(graph, request.tokens)};
+          taken_of(graph, request.tokens())};
 }
 
 ordered_json as_json(const Shown& shown, const Request& request) {
@@ -143,7 +149,7 @@ void print(const Shown& shown, const Request& request) {
   for (const std::string& line : equations(shown.graph)) std::cout << "  " << line << '\n';
   std::cout << "\nCosts of a layer\n  parameters       " << shown.cost.parameters << "\n  state            "
             << state_text(shown.cost) << "\n  flops per token  " << formatted("%.0f", shown.cost.flops_per_token)
-            << " (forward, sequences of " << request.tokens << ")\n  state dimension  " << dimension_text(shown.dimension)
+            << " (forward, sequences of " << request.tokens() << ")\n  state dimension  " << dimension_text(shown.dimension)
             << "\n\nForms that auto takes; the number of threads changes none\n";
   Table forms({"  direction", "T", "form", "why"});
   for (const Taken& t : shown.taken) forms.add({"  " + t.direction, std::to_string(t.T), form_text(t.choice), t.why});
@@ -152,8 +158,11 @@ void print(const Shown& shown, const Request& request) {
 
 int show_request(const Request& request) {
   const Shown shown = shown_of(request);
-  if (request.json)
-    print_json(Context(request.threads), ordered_json::array({as_json(shown, request)}));
+  Context context(request.threads);
+  if (request.dsf)
+    show_dsf(shown.graph, {.T = request.tokens(), .json = request.json}, context);
+  else if (request.json)
+    print_json(context, ordered_json::array({as_json(shown, request)}));
   else
     print(shown, request);
   return kDone;
@@ -165,10 +174,15 @@ Command show_command(CLI::App& app) {
   app.add_option("PRESET", request->preset, "Which mixer");
   add_set(app, request->set, "An option of the mixer; may be repeated");
   app.add_option("--width", request->width, "Channels of the layer")->check(CLI::Range(1, 1 << 20))->type_name("N");
-  app.add_option("--T", request->tokens, "Tokens of a sequence")->check(CLI::Range(1, 1 << 20))->type_name("N");
+  app.add_option("--T", request->T, "Tokens of a sequence; 1024, with --dsf 16")->check(CLI::Range(1, 1 << 20))->type_name("N");
+  app.add_flag("--dsf", request->dsf,
+               "Its laws as dynamical systems, as the mixer starts and on random tokens: state, eigenvalues, memory horizon and\n"
+               "effective attention matrix");
   app.add_flag("--json", request->json, "Print one JSON object");
   add_threads(app, request->threads);
-  app.footer("Example:\n  isomer show gla --width 512 --set heads=8 --set position=selective-rope");
+  app.footer(
+      "Example:\n  isomer show gla --width 512 --set heads=8 --set position=selective-rope\n"
+      "  isomer show mamba --width 64 --dsf --T 12");
   return [request] { return show_request(*request); };
 }
 
