@@ -69,7 +69,11 @@ class Copying final : public Task {
         if (whole && i >= asked) e.labels[at + i - 1] = e.scratch.integers[i];
       }
       at += size;
-      if (e.split == Split::test) return;
+      if (e.split == Split::train) continue;
+      // What follows an n-gram may be shorter than a string.
+      e.length = Index(size) - 1;
+      if (size <= T) e.tokens[size - 1] = kPad;
+      return;
     }
   }
 

@@ -4,6 +4,10 @@
 
 namespace isomer::task {
 
-extern const TaskType mqar, mqar_based, copying, parity, word_problem;
+extern const TaskType mqar, mqar_based, induction, needle;
+extern const TaskType copying, selective_copying;
+extern const TaskType mad_recall, mad_noisy, mad_fuzzy, mad_copy, mad_memorize, mad_compress;
+extern const TaskType parity, word_problem, listops;
+extern const TaskType regression;
 
 }  // namespace isomer::task

@@ -159,7 +159,7 @@ void Task::fill(Split split, std::uint64_t first, Index B, Batch& batch) const {
   prepare(batch.inputs, B * inputs, has_tokens(kind) ? 0 : B * shape_.length * shape_.features, 0.0F);
   prepare(batch.targets, B * shape_.outputs, B * shape_.outputs, 0.0F);
   for (Index b = 0; b < B; ++b) {
-    const Index length = batch.lengths[std::size_t(b)];
+    Index& length = batch.lengths[std::size_t(b)];
     const std::uint64_t index = place(split, first + std::uint64_t(b));
     Rng rng(seed_, stream_of(split == Split::train ? Stream::train : Stream::test, index));
     Example example{.split = split,
@@ -169,6 +169,7 @@ void Task::fill(Split split, std::uint64_t first, Index B, Batch& batch) const {
                     .labels = row_of(batch.labels, b, labels).first(std::size_t(std::min(length, labels))),
                     .inputs = row_of(batch.inputs, b, inputs).first(std::size_t(std::min(length * shape_.features, inputs))),
                     .targets = row_of(batch.targets, b, shape_.outputs),
+                    .length = length,
                     .scratch = batch.scratch};
     fill_one(example);
   }

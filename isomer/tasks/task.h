@@ -76,6 +76,7 @@ struct Example {
   Rng& rng;
   std::span<std::int64_t> tokens, labels;
   std::span<float> inputs, targets;
+  Index& length;  // that of length_of(); a generator that ends earlier says so
   Scratch& scratch;
 };
 
