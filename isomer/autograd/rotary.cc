@@ -9,7 +9,9 @@ Var<T> rotary(Tape<T>& tape, Var<T> x, RotaryPositions positions) {
   const Var<T> y = tape.make(x.shape(), {x});
   rotary<T>(x.value, positions, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
-    back.overwrite(x, [&](View<T, 4> dx) { rotary_vjp<T>(back.arrived(y), positions, dx, back.context()); });
+    Filling<T> fill(back);
+    rotary_vjp<T>(back.arrived(y), positions, fill(x), back.context());
+    fill.finish();
   });
   return y;
 }

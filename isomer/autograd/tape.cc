@@ -28,7 +28,7 @@ void fill(View<T, 4> x, T value, Context& context) {
 
 template <class T>
 auto Tape<T>::slot(const Slot& from) -> Slot* {
-  return new (memory_.template take<Slot>(1)) Slot(from);
+  return new (keep<Slot>(1)) Slot(from);
 }
 
 template <class T>
@@ -36,7 +36,7 @@ Var<T> Tape<T>::make(const Shape4& shape, std::span<const Var<T>> inputs) {
   Index size = 1;
   for (const Index n : shape) size *= n;
   const bool wanted = recording() && std::any_of(inputs.begin(), inputs.end(), [](const Var<T>& in) { return in.wanted(); });
-  T* data = memory_.template take<T>(size);
+  T* data = keep<T>(size);
   return {contiguous(data, {shape[0], shape[1], shape[2], shape[3]}), slot({.base = data, .size = size, .wanted = wanted})};
 }
 
@@ -154,7 +154,16 @@ void Tape<T>::clear() {
   law_tapes_used_ = 0;
   for (Block& block : blocks_) block.taken = false;
   scope_.reset();
-  scope_.emplace(memory_);
+  scope_.emplace(*memory_);
+}
+
+template <class T>
+Index Tape<T>::bytes() const {
+  Index elements = 0;
+  for (const Block& block : blocks_) elements += block.memory.size();
+  for (const LawTape<T>& law : law_tapes_)
+    elements += law.chunk.edges.size() + law.attention.sums.size() + law.attention.scale.size();
+  return memories_[0].bytes() + memories_[1].bytes() + elements * Index(sizeof(T));
 }
 
 template class Tape<float>;

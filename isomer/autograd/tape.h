@@ -20,7 +20,7 @@
 #include "isomer/autograd/profile.h"
 #include "isomer/autograd/var.h"
 #include "isomer/base/context.h"
-#include "isomer/kernels/elementwise/sum.h"
+#include "isomer/base/restore.h"
 #include "isomer/laws/attention/attention.h"
 #include "isomer/laws/tape.h"
 
@@ -38,7 +38,7 @@ enum class Record { yes, no };
 template <class T>
 class Tape {
  public:
-  explicit Tape(Context& context, Record record = Record::yes) : context_(context), record_(record) { scope_.emplace(memory_); }
+  explicit Tape(Context& context, Record record = Record::yes) : context_(context), record_(record) { scope_.emplace(*memory_); }
 
   [[nodiscard]] Context& context() { return context_; }
   [[nodiscard]] bool recording() const { return record_ == Record::yes; }
@@ -70,7 +70,7 @@ class Tape {
   /// Memory that lives as long as the tape's values.
   template <class U>
   [[nodiscard]] U* keep(Index count) {
-    return memory_.template take<U>(count);
+    return memory_->template take<U>(count);
   }
   /// What a law leaves for its backward pass; its memory is kept over clear(). Null when nothing is recorded.
   [[nodiscard]] LawTape<T>* law_tape();
@@ -90,10 +90,6 @@ class Tape {
   [[nodiscard]] GradientTarget<T> target(Var<T> input);
   /// The pieces of `whole` have all arrived: together they are its gradient.
   void covered(Var<T> whole) { whole.slot->written = true; }
-  /// For kernels that can only set: f(view), added afterwards if something was there before.
-  template <class F>
-  void overwrite(Var<T> input, F f);
-
   // For users.
 
   /// An input: `data` stays the caller's. Wants a gradient if asked.
@@ -106,21 +102,39 @@ class Tape {
   /// Forgets all values, closures and gradients but those of parameters.
   void clear();
 
-  // For recomputation: closures recorded since a mark are run and forgotten.
+  /// Runs f without recording.
+  template <class F>
+  auto without_recording(F f) {
+    const Restore<Record> restore(record_, Record::no);
+    return f();
+  }
+
+  // For recomputation.
+
+  /// What is made and recorded while it lives is given back when it ends.
+  class Aside {
+   public:
+    explicit Aside(Tape& tape)
+        : memory_(tape.memory_, &tape.memories_[tape.memory_ == &tape.memories_[0] ? 1 : 0]),
+          scope_(*tape.memory_),
+          law_tapes_(tape.law_tapes_used_, tape.law_tapes_used_) {}
+    /// New values are the tape's own again; those made aside are still there.
+    void leave() { memory_.now(); }
+
+   private:
+    Restore<Workspace*> memory_;
+    Workspace::Scope scope_;
+    Restore<std::size_t> law_tapes_;
+  };
   struct Mark {
     std::size_t closures;
   };
   [[nodiscard]] Mark mark() const { return {closures_.size()}; }
+  /// Runs and forgets the closures recorded since the mark.
   void backward_to(Mark mark);
-  /// Runs f without recording.
-  template <class F>
-  auto without_recording(F f) {
-    const Record before = record_;
-    record_ = Record::no;
-    auto result = f();
-    record_ = before;
-    return result;
-  }
+
+  /// All that the tape holds, used or not.
+  [[nodiscard]] Index bytes() const;
 
  private:
   using Slot = internal::Slot<T>;
@@ -140,7 +154,8 @@ class Tape {
   Context& context_;
   Record record_;
   Profile* profile_ = nullptr;
-  Workspace memory_;
+  std::array<Workspace, 2> memories_;  // the second for what is made aside
+  Workspace* memory_ = &memories_[0];
   std::optional<Workspace::Scope> scope_;
   std::vector<Closure> closures_;
   std::deque<LawTape<T>> law_tapes_;
@@ -163,22 +178,8 @@ void Tape<T>::record(std::span<const Var<T>> outputs, F f) {
   for (const Var<T>& output : outputs)
     if (output.wanted()) slots[count++] = output.slot;
   if (count == 0) return;
-  F* self = new (memory_.take<F>(1)) F(f);
+  F* self = new (keep<F>(1)) F(f);
   closures_.push_back({self, [](void* closure, Tape& tape) { (*static_cast<F*>(closure))(tape); }, slots, count});
-}
-
-template <class T>
-template <class F>
-void Tape<T>::overwrite(Var<T> input, F f) {
-  const GradientTarget<T> into = target(input);
-  if (!into.present()) return;
-  if (into.mode == Accumulate::set) return f(into.view);
-  Workspace& scratch = context_.workspace();
-  const Workspace::Scope scope(scratch);
-  const Shape4& s = into.view.shape;
-  const View<T, 4> part = contiguous(scratch.take<T>(into.view.size()), {s[0], s[1], s[2], s[3]});
-  f(part);
-  add_to<T>(part, into.view, context_);
 }
 
 extern template class Tape<float>;

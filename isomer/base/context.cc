@@ -33,13 +33,18 @@ std::byte* Workspace::take_bytes(std::size_t bytes) {
   return p;
 }
 
+Index Workspace::bytes() const {
+  Index total = 0;
+  for (const auto& b : blocks_) total += b.size();
+  return total;
+}
+
 void Workspace::give_back(std::size_t block, std::size_t used) {
   block_ = block;
   used_ = used;
   if (block_ != 0 || used_ != 0 || blocks_.size() < 2) return;
   // Empty again: next time one block of the whole size will do.
-  Index total = 0;
-  for (const auto& b : blocks_) total += b.size();
+  const Index total = bytes();
   blocks_.clear();
   blocks_.emplace_back(total);
 }

@@ -29,6 +29,9 @@ class Workspace {
     return reinterpret_cast<T*>(take_bytes(std::size_t(count) * sizeof(T)));
   }
 
+  /// All that it holds, taken or not.
+  [[nodiscard]] Index bytes() const;
+
   class Scope {
    public:
     explicit Scope(Workspace& w) : workspace_(w), block_(w.block_), used_(w.used_) {}
