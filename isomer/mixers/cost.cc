@@ -214,7 +214,12 @@ StateDimension state_dimension(const Graph& graph) {
     if (o->window > 0) return {o->window + o->sinks, channels};
     return {1, channels, true};
   }
-  return {role(graph, *main, "k")->size, channels};
+  // One more feature holds the sum of values (InLine), or the last value until it is written (read before: RWKV-6).
+  const auto* decay = std::get_if<ScalarDecayOptions>(&law.options);
+  const auto* read = std::get_if<ChannelDecayOptions>(&law.options);
+  const bool more = (decay != nullptr && decay->normaliser == ScalarDecayOptions::Normaliser::subtract) ||
+                    (read != nullptr && read->read == ChannelDecayOptions::Read::before);
+  return {role(graph, *main, "k")->size + (more ? 1 : 0), channels};
 }
 
 BenchCase law_case(const Graph& graph, const Node& node, Index T) {

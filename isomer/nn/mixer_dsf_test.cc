@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "isomer/base/rng.h"
+#include "isomer/mixers/cost.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/nn/init.h"
 
@@ -39,6 +40,19 @@ TEST_P(DsfOfPreset, IsADynamicalSystem) {
     EXPECT_LE(dsf_error(call), 1e-12);
     EXPECT_LE(dsf_error(call, {.eta = DsfOptions::Eta::read_out}), 1e-12);
   }
+}
+
+TEST_P(DsfOfPreset, HasTheSizeThatItsGraphSays) {
+  const auto options = options_of(*GetParam(), {.width = kWidth});
+  const bool window = std::any_of(options.begin(), options.end(), [](const auto& option) { return option.name == "window"; });
+  const graph::Graph graph = build_mixer(*GetParam(), {.width = kWidth}, window ? Settings{{"window", "5"}} : Settings{});
+  const StateDimension said = state_dimension(graph);
+  Index sum = 0;
+  for (const DsfView& view : dsf_views(calls_of(graph).front())) {
+    sum += view.state_dimension();
+    EXPECT_EQ(view.features, said.grows ? kTokens : said.features);
+  }
+  EXPECT_EQ(sum, said.channels * (said.grows ? kTokens : said.features));
 }
 
 INSTANTIATE_TEST_SUITE_P(Dsf, DsfOfPreset, testing::ValuesIn(presets().begin(), presets().end()), [](const auto& preset) {
