@@ -13,7 +13,7 @@ Chunks::Place Chunks::place(Index i) const {
 
 Index Chunks::group_width(int threads) const { return std::clamp<Index>(heads() / threads, 1, kNeighbours); }
 
-Chunks make_chunks(std::vector<Sequence> sequences, Index H, Index C, bool whole) {
+Chunks make_chunks(PoolVector<Sequence> sequences, Index H, Index C, bool whole) {
   Index longest = 1;
   for (const Sequence& s : sequences) longest = std::max(longest, s.length);
   Chunks cut{.H = H, .C = whole ? longest : std::min(C, longest), .sequences = std::move(sequences), .first_chunk = {0}};

@@ -6,7 +6,6 @@
 //   side by side        `split`, few heads and many chunks: what each chunk adds to the state, a pass over the edges, the
 //   outputs.
 // Which one, and C, follow from shapes alone, so results do not depend on the number of threads.
-#include <vector>
 
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
@@ -17,8 +16,8 @@ namespace isomer {
 
 struct Chunks {
   Index H = 0, C = 1;
-  std::vector<Sequence> sequences;
-  std::vector<Index> first_chunk;  // of each sequence, counting those of all sequences; one more at the end
+  PoolVector<Sequence> sequences;
+  PoolVector<Index> first_chunk;  // of each sequence, counting those of all sequences; one more at the end
   bool split = false;
 
   [[nodiscard]] Index heads() const { return Index(sequences.size()) * H; }
@@ -92,6 +91,6 @@ inline constexpr Index kNeighbours = 4;
 inline constexpr Index kSplitHeads = 4;
 
 /// Chunks of C tokens, or of the longest sequence if that is shorter or if `whole`.
-[[nodiscard]] Chunks make_chunks(std::vector<Sequence> sequences, Index H, Index C, bool whole = false);
+[[nodiscard]] Chunks make_chunks(PoolVector<Sequence> sequences, Index H, Index C, bool whole = false);
 
 }  // namespace isomer

@@ -6,8 +6,8 @@
 
 namespace isomer {
 
-std::vector<Sequence> sequences(const char* op, Index B, Index T, std::span<const std::int64_t> offsets) {
-  std::vector<Sequence> all;
+PoolVector<Sequence> sequences(const char* op, Index B, Index T, std::span<const std::int64_t> offsets) {
+  PoolVector<Sequence> all;
   if (offsets.empty()) {
     for (Index b = 0; b < B; ++b) all.push_back({b, 0, T});
     return all;

@@ -2,9 +2,9 @@
 // What the laws share about the layout [B, T, H, D]: packed sequences, grouped heads, and views with a dense last axis.
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "isomer/base/context.h"
+#include "isomer/base/pool.h"
 #include "isomer/base/view.h"
 
 namespace isomer {
@@ -15,7 +15,7 @@ struct Sequence {
 };
 
 /// The rows of a batch, or the sequences that `offsets` packs into the only row. Throws Error when offsets are not 0 ≤ … ≤ T.
-[[nodiscard]] std::vector<Sequence> sequences(const char* op, Index B, Index T, std::span<const std::int64_t> offsets);
+[[nodiscard]] PoolVector<Sequence> sequences(const char* op, Index B, Index T, std::span<const std::int64_t> offsets);
 
 /// H = the largest of the head counts; throws Error unless the others divide it.
 [[nodiscard]] Index common_heads(const char* op, Index Gq, Index Gk, Index Gv);

@@ -1,8 +1,8 @@
 #include "isomer/kernels/conv/conv.h"
 
 #include <algorithm>
-#include <vector>
 
+#include "isomer/base/pool.h"
 #include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/conv/conv_kernels.h"
 #include "isomer/kernels/rows.h"
@@ -25,12 +25,12 @@ struct Piece {
 
 struct Plan {
   Index T, C, W;
-  std::vector<Stretch> sequences;
-  std::vector<Piece> pieces;
+  PoolVector<Stretch> sequences;
+  PoolVector<Piece> pieces;
 };
 
-std::vector<Stretch> stretches(const char* op, Index B, Index T, ConvOffsets offsets) {
-  std::vector<Stretch> list;
+PoolVector<Stretch> stretches(const char* op, Index B, Index T, ConvOffsets offsets) {
+  PoolVector<Stretch> list;
   if (offsets.empty()) {
     for (Index b = 0; b < B; ++b) list.push_back({b * T, T});
     return list;

@@ -60,7 +60,7 @@ Piece<T> make_piece(const Problem& p, Tiling tiling, const AttentionInputs<T>& i
 template <class T>
 class PackedInputs {
  public:
-  PackedInputs(const Problem& p, const std::vector<Piece<T>>& pieces, Index Gk, Index Gv, Context& context)
+  PackedInputs(const Problem& p, const PoolVector<Piece<T>>& pieces, Index Gk, Index Gv, Context& context)
       : H_(p.H), Gk_(Gk), Gv_(Gv), keys_t_(p.sequences.size() * std::size_t(Gk)), values_(p.sequences.size() * std::size_t(Gv)) {
     Workspace& scratch = context.workspace();
     struct Job {
@@ -68,7 +68,7 @@ class PackedInputs {
       Packed<T> to;
       Index begin, end;
     };
-    std::vector<Job> jobs;
+    PoolVector<Job> jobs;
     for (const Piece<T>& piece : pieces) {
       T*& keys_t = keys_t_[key_slot(piece)];
       T*& values = values_[value_slot(piece)];
@@ -93,7 +93,7 @@ class PackedInputs {
   [[nodiscard]] std::size_t key_slot(const Piece<T>& x) const { return std::size_t(x.n * Gk_ + group_of(x.h, H_, Gk_)); }
   [[nodiscard]] std::size_t value_slot(const Piece<T>& x) const { return std::size_t(x.n * Gv_ + group_of(x.h, H_, Gv_)); }
   Index H_, Gk_, Gv_;
-  std::vector<T*> keys_t_, values_;
+  PoolVector<T*> keys_t_, values_;
 };
 
 /// Where the sums before the normaliser go: o itself when that is all there is to do, else the tape or scratch.
@@ -124,8 +124,8 @@ void forward_rows(const Problem& p, const Piece<T>& piece, const Packed<T>& pack
 }
 
 template <class T>
-std::vector<Piece<T>> all_pieces(const Problem& p, Tiling tiling, const AttentionInputs<T>& in, Workspace& scratch) {
-  std::vector<Piece<T>> pieces;
+PoolVector<Piece<T>> all_pieces(const Problem& p, Tiling tiling, const AttentionInputs<T>& in, Workspace& scratch) {
+  PoolVector<Piece<T>> pieces;
   for (Index n = 0; n < Index(p.sequences.size()); ++n)
     for (Index h = 0; h < p.H; ++h) pieces.push_back(make_piece(p, tiling, in, n, h, scratch));
   return pieces;
@@ -141,13 +141,13 @@ void forward_chunk(const Problem& p, Tiling tiling, const AttentionInputs<T>& in
     if (const Index n = p.B * p.T * p.H; out.tape->scale.size() != n) out.tape->scale = Buffer<T>(n);
   }
   const Workspace::Scope scope(context.workspace());
-  const std::vector<Piece<T>> pieces = all_pieces(p, tiling, in, context.workspace());
+  const PoolVector<Piece<T>> pieces = all_pieces(p, tiling, in, context.workspace());
   const PackedInputs<T> packed(p, pieces, in.k.shape[2], in.v.shape[2], context);
   struct Block {
     const Piece<T>* piece;
     Index begin;
   };
-  std::vector<Block> blocks;
+  PoolVector<Block> blocks;
   for (const Piece<T>& piece : pieces)
     for (Index i = 0; i < piece.head.T_; i += piece.head.block_q) blocks.push_back({&piece, i});
   // Causal work grows with the query, so the long blocks go first and the short ones fill the gaps at the end.

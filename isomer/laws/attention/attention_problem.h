@@ -1,6 +1,5 @@
 #pragma once
 // A validated call of `attention`: sizes, defaults filled in, and the questions that every form asks. Internal to this folder.
-#include <vector>
 
 #include "isomer/laws/attention/attention.h"
 #include "isomer/laws/attention/attention_chunk.h"
@@ -12,7 +11,7 @@ struct Problem {
   Index B, T, S, H, K, V;
   double scale, eps;
   AttentionOptions options;
-  std::vector<Sequence> sequences;
+  PoolVector<Sequence> sequences;
 
   [[nodiscard]] bool causal() const { return options.direction == AttentionOptions::Direction::causal; }
   [[nodiscard]] bool taylor() const { return options.kernel == AttentionOptions::Kernel::taylor; }

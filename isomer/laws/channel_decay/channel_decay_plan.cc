@@ -30,7 +30,7 @@ template <class T>
 Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form, bool taped,
                   Workspace& scratch) {
   const Index H = in.log_decay.shape[2], K = in.q.shape[3], V = in.v.shape[3], P = padded(K);
-  std::vector<Sequence> all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
+  PoolVector<Sequence> all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
   const Index C = options.chunk > 0 ? options.chunk : best_chunk(costs_of(taped, Index(all.size()) * H), K, V);
   const double scale = options.scale.value_or(1 / std::sqrt(double(K)));
   const bool before = options.read == ChannelDecayOptions::Read::before;

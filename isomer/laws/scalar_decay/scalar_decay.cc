@@ -1,13 +1,13 @@
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 
 #include <array>
-#include <sstream>
-#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "isomer/base/error.h"
 #include "isomer/laws/scalar_decay/scalar_decay_plan.h"
 #include "isomer/laws/scalar_decay/scalar_decay_reference.h"
+#include "isomer/laws/shape_check.h"
 
 namespace isomer {
 
@@ -19,17 +19,9 @@ using Direction = ScalarDecayOptions::Direction;
 
 constexpr const char* kOp = "scalar_decay";
 
-template <std::size_t R>
-std::string text(const std::array<Index, R>& shape) {
-  std::ostringstream s;
-  for (std::size_t axis = 0; axis < R; ++axis) s << (axis ? ", " : "[") << shape[axis];
-  s << "]";
-  return s.str();
-}
-
 template <class T, int R>
-void require_shape(const char* name, const View<T, R>& x, const std::type_identity_t<std::array<Index, R>>& shape) {
-  if (x.present() && x.shape != shape) fail(kOp, "expected ", name, " of shape ", text(shape), ", got ", text(x.shape));
+void require_shape(std::string_view name, const View<T, R>& x, const std::type_identity_t<std::array<Index, R>>& shape) {
+  isomer::require_shape(kOp, name, x, shape);
 }
 
 struct Shape {
@@ -51,13 +43,12 @@ Shape shape_of(const ScalarDecayInputs<T>& in) {
 }
 
 template <class T>
-void require_states(const std::string& prefix, const ScalarDecayStates<T>& s, const Shape& shape, Normaliser normaliser) {
-  const auto name = [&](const char* what) { return prefix + what; };
-  require_shape(name("state").c_str(), s.state, {{shape.n, shape.H, shape.K, shape.V}});
-  require_shape(name("norm").c_str(), s.norm, {{shape.n, shape.H, shape.K}});
-  require_shape(name("max").c_str(), s.max, {{shape.n, shape.H}});
-  require_shape(name("value_sum").c_str(), s.value_sum, {{shape.n, shape.H, shape.V}});
-  require_shape(name("count").c_str(), s.count, {{shape.n}});
+void require_states(std::string_view prefix, const ScalarDecayStates<T>& s, const Shape& shape, Normaliser normaliser) {
+  isomer::require_shape(kOp, prefix, "state", s.state, {{shape.n, shape.H, shape.K, shape.V}});
+  isomer::require_shape(kOp, prefix, "norm", s.norm, {{shape.n, shape.H, shape.K}});
+  isomer::require_shape(kOp, prefix, "max", s.max, {{shape.n, shape.H}});
+  isomer::require_shape(kOp, prefix, "value_sum", s.value_sum, {{shape.n, shape.H, shape.V}});
+  isomer::require_shape(kOp, prefix, "count", s.count, {{shape.n}});
   const auto only = [&](bool present, bool used, const char* what, const char* where) {
     require(!present || used, kOp, "expected ", prefix, what, " only with ", where);
   };

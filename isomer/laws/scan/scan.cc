@@ -13,9 +13,9 @@ using namespace scan_detail;
 constexpr const char* kOp = "scan";
 
 template <class T>
-void require_states(const std::string& prefix, const ScanStates<T>& s, Index n, Index N, bool complex) {
-  require_shape(kOp, prefix + "state", s.state, {{n, N}});
-  require_shape(kOp, prefix + "imag", s.imag, {{n, N}});
+void require_states(std::string_view prefix, const ScanStates<T>& s, Index n, Index N, bool complex) {
+  require_shape(kOp, prefix, "state", s.state, {{n, N}});
+  require_shape(kOp, prefix, "imag", s.imag, {{n, N}});
   require(complex || !s.imag.present(), kOp, "expected ", prefix, "imag only with angle, x_imag or initial_imag");
 }
 

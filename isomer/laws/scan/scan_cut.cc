@@ -13,7 +13,7 @@ constexpr Index kUpdates = 32768;
 
 }  // namespace
 
-Cut make_cut(std::vector<Sequence> sequences, Index channels, Index C, Index numbers, Index widest) {
+Cut make_cut(PoolVector<Sequence> sequences, Index channels, Index C, Index numbers, Index widest) {
   Cut cut;
   Index tokens = 0;
   for (const Sequence& s : sequences) tokens += s.length;

@@ -32,6 +32,6 @@ struct Cut {
 };
 
 /// C: tokens of a chunk. `numbers`: of state a channel; `widest`: channels of a group at most.
-[[nodiscard]] Cut make_cut(std::vector<Sequence> sequences, Index channels, Index C, Index numbers, Index widest);
+[[nodiscard]] Cut make_cut(PoolVector<Sequence> sequences, Index channels, Index C, Index numbers, Index widest);
 
 }  // namespace isomer::scan_detail
