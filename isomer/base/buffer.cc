@@ -2,13 +2,18 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "isomer/base/allocations.h"
+
 namespace isomer::internal {
 
 namespace {
+std::atomic<long> made{0};
+
 bool poisoning() {
   static const bool on = [] {
     const char* value = std::getenv("ISOMER_POISON");
@@ -27,10 +32,13 @@ std::byte* allocate(std::size_t bytes) {
   if (size < bytes) throw std::bad_alloc();
   void* p = std::aligned_alloc(alignment, size);
   if (p == nullptr) throw std::bad_alloc();
+  made.fetch_add(1, std::memory_order_relaxed);
   if (alignment == kHugePage) madvise(p, size, MADV_HUGEPAGE);
   poison(p, size);
   return static_cast<std::byte*>(p);
 }
+
+long allocations() noexcept { return made.load(std::memory_order_relaxed); }
 
 void release(std::byte* p) noexcept { std::free(p); }
 

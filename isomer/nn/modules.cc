@@ -3,6 +3,7 @@
 #include <array>
 
 #include "isomer/autograd/elementwise.h"
+#include "isomer/autograd/embedding.h"
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/norm.h"
 #include "isomer/autograd/views.h"
@@ -41,6 +42,16 @@ NormLayer<T>::NormLayer(Parameters<T>& parameters, const std::string& name, Inde
 template <class T>
 Var<T> NormLayer<T>::operator()(Tape<T>& tape, Var<T> x) const {
   return norm(tape, x, options_, weight_, bias_);
+}
+
+template <class T>
+Embedding<T>::Embedding(Parameters<T>& parameters, const std::string& name, Index vocabulary, Index width,
+                        const graph::Init& init)
+    : weight_(parameters.add({.name = name + ".weight", .shape = {vocabulary, width}, .init = init}).var) {}
+
+template <class T>
+Var<T> Embedding<T>::operator()(Tape<T>& tape, View<const std::int64_t, 2> ids) const {
+  return embedding(tape, ids, weight_);
 }
 
 std::string_view name_of(MlpKind kind) { return kMlps[std::size_t(kind)]; }
@@ -84,6 +95,8 @@ template class Linear<float>;
 template class Linear<double>;
 template class NormLayer<float>;
 template class NormLayer<double>;
+template class Embedding<float>;
+template class Embedding<double>;
 template class Mlp<float>;
 template class Mlp<double>;
 

@@ -43,6 +43,20 @@ class NormLayer {
   Var<T> weight_, bias_;
 };
 
+/// A vector for each of `vocabulary` ids; weight() is also the output projection of a model that ties both.
+template <class T>
+class Embedding {
+ public:
+  Embedding(Parameters<T>& parameters, const std::string& name, Index vocabulary, Index width,
+            const graph::Init& init = graph::normal(kDeviation));
+  /// ids [B, T] → [B, T, 1, width]
+  [[nodiscard]] Var<T> operator()(Tape<T>& tape, View<const std::int64_t, 2> ids) const;
+  [[nodiscard]] Var<T> weight() const { return weight_; }
+
+ private:
+  Var<T> weight_;
+};
+
 enum class MlpKind : std::uint8_t { none, gelu, swiglu };
 [[nodiscard]] std::string_view name_of(MlpKind kind);
 /// Throws Error naming the nearest when there is none of that name.
@@ -74,6 +88,8 @@ extern template class Linear<float>;
 extern template class Linear<double>;
 extern template class NormLayer<float>;
 extern template class NormLayer<double>;
+extern template class Embedding<float>;
+extern template class Embedding<double>;
 extern template class Mlp<float>;
 extern template class Mlp<double>;
 

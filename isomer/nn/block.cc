@@ -1,0 +1,45 @@
+#include "isomer/nn/block.h"
+
+#include "isomer/autograd/elementwise.h"
+
+namespace isomer {
+
+namespace {
+/// x + dropout(branch).
+template <class T>
+Var<T> residual(Tape<T>& tape, Var<T> x, Var<T> branch, DropoutOptions options, std::uint64_t half) {
+  options.stream += half;
+  return add(tape, x, dropout(tape, branch, options));
+}
+}  // namespace
+
+template <class T>
+Block<T>::Block(graph::Graph mixer, Parameters<T>& parameters, const std::string& name, const BlockOptions& options)
+    : norm_(parameters, name + ".norm", mixer.width, options.norm), mixer_(std::move(mixer), parameters, name + ".mixer") {
+  if (options.mlp.kind == MlpKind::none) return;
+  mlp_norm_.emplace(parameters, name + ".mlp_norm", mixer_.graph().width, options.norm);
+  mlp_.emplace(parameters, name + ".mlp", mixer_.graph().width, options.mlp);
+}
+
+template <class T>
+Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) {
+  return mlp_ ? residual(tape, x, (*mlp_)(tape, (*mlp_norm_)(tape, x)), dropout, 1) : x;
+}
+
+template <class T>
+Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) {
+  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm_(tape, x)), dropout, 0), dropout);
+}
+
+template <class T>
+Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state) {
+  return tape.without_recording([&] {
+    const DropoutOptions none{.rate = 0};
+    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm_(tape, x), state), none, 0), none);
+  });
+}
+
+template class Block<float>;
+template class Block<double>;
+
+}  // namespace isomer

@@ -1,0 +1,51 @@
+#pragma once
+// A layer of a model: y = x + mixer(norm(x)), then y + mlp(norm(y)) unless there is no MLP.
+//
+//   Block<float> block(build_mixer("gla", {.width = 256, .layer = 0, .layers = 4}), parameters, "layers.0", {});
+//   Var<float> y = block.forward(tape, x);                       // x, y [B, T, 1, width]
+//
+//   MixerState<float> state = block.start(1);
+//   Var<float> next = block.prefill(tape, tokens, state);        // as Mixer::prefill; one token is a step
+//
+// Parameters: NAME.norm, NAME.mixer, and with an MLP NAME.mlp_norm, NAME.mlp. Serves one thread at a time, as its mixer does.
+#include <optional>
+#include <string>
+
+#include "isomer/autograd/dropout.h"
+#include "isomer/nn/mixer.h"
+#include "isomer/nn/modules.h"
+
+namespace isomer {
+
+struct BlockOptions {
+  NormOptions norm = {};
+  MlpOptions mlp = {};
+};
+
+template <class T>
+class Block {
+ public:
+  Block(graph::Graph mixer, Parameters<T>& parameters, const std::string& name, const BlockOptions& options = {});
+
+  [[nodiscard]] const Mixer<T>& mixer() const { return mixer_; }
+  [[nodiscard]] Mixer<T>& mixer() { return mixer_; }
+
+  /// Dropout acts on what the mixer and the MLP add; it takes the streams `dropout.stream` and the one behind it.
+  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout = {.rate = 0});
+
+  [[nodiscard]] MixerState<T> start(Index B) const { return mixer_.start(B); }
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state);
+
+ private:
+  [[nodiscard]] Var<T> with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout);
+
+  NormLayer<T> norm_;
+  Mixer<T> mixer_;
+  std::optional<NormLayer<T>> mlp_norm_;
+  std::optional<Mlp<T>> mlp_;
+};
+
+extern template class Block<float>;
+extern template class Block<double>;
+
+}  // namespace isomer
