@@ -88,6 +88,8 @@ TEST(Detach, LetsNoGradientBack) {
 TEST(TokenOps, HaveTheGradientsOfTheirEquations) {
   const testing::Values in = random_values({2, 7, 2, 3}, 1);
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return running_sum(tape, v[0]); });
+  // The angle itself jumps by whole turns; its sine does not.
+  expect_gradients({in}, [](Tape<D>& tape, Vars v) { return unary(tape, Unary::sin, running_angle(tape, v[0])); });
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return running_mean(tape, v[0]); });
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return mean(tape, v[0]); });
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return shift(tape, v[0]); });

@@ -12,15 +12,27 @@
 
 namespace isomer {
 
+namespace {
 template <class T>
-Var<T> running_sum(Tape<T>& tape, Var<T> x, View<double, 3> state) {
+Var<T> summed(Tape<T>& tape, Var<T> x, const CumulativeStates& states) {
   const Var<T> y = tape.make(x.shape(), {x});
-  cumulative_sum<T>(x.value, {.initial = state, .final = state}, y.value, tape.context());
+  cumulative_sum<T>(x.value, states, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
     const auto dx = back.target(x);
     cumulative_sum_vjp<T>(back.arrived(y), {}, dx.view, dx.mode, back.context());
   });
   return y;
+}
+}  // namespace
+
+template <class T>
+Var<T> running_sum(Tape<T>& tape, Var<T> x, View<double, 3> state) {
+  return summed(tape, x, {.initial = state, .final = state});
+}
+
+template <class T>
+Var<T> running_angle(Tape<T>& tape, Var<T> x, View<double, 3> state) {
+  return summed(tape, x, {.initial = state, .final = state, .turns = true});
 }
 
 template <class T>
@@ -115,6 +127,8 @@ Var<T> position(Tape<T>& tape, Index offset, Index tokens) {
 }
 
 template Var<float> running_sum(Tape<float>&, Var<float>, View<double, 3>);
+template Var<float> running_angle(Tape<float>&, Var<float>, View<double, 3>);
+template Var<double> running_angle(Tape<double>&, Var<double>, View<double, 3>);
 template Var<double> running_sum(Tape<double>&, Var<double>, View<double, 3>);
 template Var<float> running_mean(Tape<float>&, Var<float>, View<double, 3>, Index);
 template Var<double> running_mean(Tape<double>&, Var<double>, View<double, 3>, Index);

@@ -9,6 +9,9 @@ namespace isomer {
 /// y_t = state + x_0 + … + x_t, kept in double; state [B, H, D].
 template <class T>
 [[nodiscard]] Var<T> running_sum(Tape<T>& tape, Var<T> x, View<double, 3> state = {});
+/// The same for angles: whole turns are left out, so that they stay accurate however long the sequence is.
+template <class T>
+[[nodiscard]] Var<T> running_angle(Tape<T>& tape, Var<T> x, View<double, 3> state = {});
 
 /// The mean of the tokens so far: (sum + x_0 + … + x_t) / (before + t + 1); `sum` [B, H, D] is that of the `before` tokens.
 template <class T>

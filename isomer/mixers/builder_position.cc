@@ -88,7 +88,8 @@ Value Builder::angles(Index heads, Index size) {
   // The factor is taken before the sum, which is kept in double: what leaves it is the angle itself.
   const graph::Init factors{.kind = graph::Init::Kind::list, .values = temperatures(size)};
   phase = multiply(phase, parameter("phase_temperature", 1, size, factors, graph::Training::fixed));
-  return named("angle", add_node({.work = graph::RunningSum{}, .inputs = {phase.node}, .heads = heads, .size = size}));
+  return named("angle",
+               add_node({.work = graph::RunningSum{.angle = true}, .inputs = {phase.node}, .heads = heads, .size = size}));
 }
 
 }  // namespace isomer

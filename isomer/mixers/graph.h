@@ -76,7 +76,9 @@ struct Rotary {
 /// By the angles of the second input [heads or 1, size / 2].
 struct Rotate {};
 /// Running sum over tokens, in double; its state is the last sum.
-struct RunningSum {};
+struct RunningSum {
+  bool angle = false;  // whole turns are left out
+};
 /// Mean over tokens: of those so far (state: sum and count), or of all of them.
 struct Mean {
   bool causal = true;

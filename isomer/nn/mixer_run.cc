@@ -95,8 +95,8 @@ Var<T> MixerRun<T>::run(const graph::Rotate&) {
 }
 
 template <class T>
-Var<T> MixerRun<T>::run(const graph::RunningSum&) {
-  return running_sum(tape_, in(0), kept_sum());
+Var<T> MixerRun<T>::run(const graph::RunningSum& w) {
+  return w.angle ? running_angle(tape_, in(0), kept_sum()) : running_sum(tape_, in(0), kept_sum());
 }
 
 template <class T>

@@ -1,6 +1,8 @@
 #include "isomer/kernels/elementwise/cumulative.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/elementwise/row_kernels.h"
@@ -35,7 +37,19 @@ struct Sweep {
   View<T, 4> y;
   Direction direction;
   Accumulate accumulate;
+  bool turns = false;
 };
+
+/// Leaves whole turns out of what was summed.
+template <class T>
+void drop_turns(Index n, double* sums, T* y) {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  for (Index c = 0; c < n; ++c) {
+    if (std::abs(sums[c]) <= kTurn / 2) continue;
+    sums[c] -= kTurn * std::nearbyint(sums[c] / kTurn);
+    y[c] = T(sums[c]);
+  }
+}
 
 template <class T>
 void run_strip(const Sweep<T>& sweep, const Strip& strip, double* sums, Workspace& scratch, Isa isa) {
@@ -54,6 +68,7 @@ void run_strip(const Sweep<T>& sweep, const Strip& strip, double* sums, Workspac
     with_isa(isa, [&]<Isa I>() {
       RowKernels<T, I>::advance(n, dense_in ? in : in_copy, sums, dense_out ? out : out_copy, sweep.accumulate);
     });
+    if (sweep.turns) drop_turns(n, sums, dense_out ? out : out_copy);
     for (Index c = 0; !dense_out && c < n; ++c) out[c * y.stride[3]] = out_copy[c];
   }
 }
@@ -97,7 +112,7 @@ template <class T>
 void cumulative_sum(View<const T, 4> x, CumulativeStates states, View<T, 4> y, Context& context) {
   check_shape("cumulative_sum", "y of the shape of x,", y.shape, x.shape);
   check_states("cumulative_sum", x.shape, states, {"initial", "final"});
-  run<T>({x, y, Direction::forward, Accumulate::set}, states, context);
+  run<T>({x, y, Direction::forward, Accumulate::set, states.turns}, states, context);
 }
 
 template <class T>

@@ -14,6 +14,7 @@ namespace isomer {
 struct CumulativeStates {
   View<const double, 3> initial = {};
   View<double, 3> final = {};
+  bool turns = false;  // sums are angles: whole turns of 2π are left out, so that y keeps the accuracy of T however long x is
 };
 
 template <class T>

@@ -154,6 +154,27 @@ TYPED_TEST(FeaturesTest, CumulativeSumFollowsPlainLoops) {
     }
 }
 
+TEST(CumulativeSum, OfAnglesLeavesWholeTurnsOut) {
+  // Some 40000 turns in each direction: float alone would keep 2 digits of the angle.
+  constexpr Index kTokens = 200000;
+  std::vector<float> x(2 * kTokens), y(2 * kTokens);
+  for (Index t = 0; t < kTokens; ++t) {
+    x[std::size_t(2 * t)] = 1.25f;
+    x[std::size_t(2 * t + 1)] = -1.25f;
+  }
+  Context context(1);
+  const auto all = [](std::vector<float>& of) { return contiguous(of.data(), {1, kTokens, 1, 2}); };
+  cumulative_sum<float>(all(x), {.turns = true}, all(y), context);
+  double worst = 0;
+  for (Index t = 0; t < kTokens; ++t)
+    for (Index c = 0; c < 2; ++c) {
+      const double exact = (c == 0 ? 1.25 : -1.25) * double(t + 1), got = double(y[std::size_t(2 * t + c)]);
+      worst = std::max({worst, std::abs(std::sin(got) - std::sin(exact)), std::abs(std::cos(got) - std::cos(exact))});
+      ASSERT_LE(std::abs(got), 3.1416);
+    }
+  EXPECT_LE(worst, 4e-7);
+}
+
 TYPED_TEST(FeaturesTest, CumulativeSumCanBeCutAnywhere) {
   using T = TypeParam;
   Context context(2);
