@@ -33,6 +33,7 @@ struct Dump {
   void operator()(const Gate& w) { put(int(w.function)); }
   void operator()(const Normalise& w) { put(int(w.kind), w.eps, w.weight, w.bias, w.shared); }
   void operator()(const Rotary& w) { put(w.base); }
+  void operator()(const RunningSum& w) { put(w.angle); }
   void operator()(const Mean& w) { put(w.causal); }
   void operator()(const Slice& w) { put(w.begin); }
   void operator()(const PositionTable& w) { put(w.length); }
