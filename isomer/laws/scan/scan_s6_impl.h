@@ -63,6 +63,9 @@ void s6_forward_pair(const S6Tokens<T>& x, const S6Block<T>& block, T* state, co
   using V = simd::Vec<T, I>;
   const auto at = [&](int i) { return c + i * V::lanes; };
   const auto left = [&](int i) { return x.width - at(i); };
+  // Locals: stores of vectors may alias what is read through a structure.
+  const Index N = x.N;
+  const T* a = block.a;
   for (Index t = 0; t < x.count; ++t) {
     ask<T, I, false>(x.before, x.count, x.after, t, c, x.x, x.step, o);
     V step[kPair], u[kPair], y[kPair];
@@ -75,12 +78,12 @@ void s6_forward_pair(const S6Tokens<T>& x, const S6Block<T>& block, T* state, co
     }
     const T *b = x.b.data + t * x.b.stride, *cs = x.c.data + t * x.c.stride;
 #pragma GCC unroll 2
-    for (Index n = 0; n < x.N; ++n) {
+    for (Index n = 0; n < N; ++n) {
       const V bn = V::set(b[n]), cn = V::set(cs[n]);
 #pragma GCC unroll 2
       for (int i = 0; i < kPair; ++i) {
         const Index place = n * kBlock + at(i);
-        const V decay = exp2_product<tame>(step[i], V::load(block.a + place));
+        const V decay = exp2_product<tame>(step[i], V::load(a + place));
         const V h = fma(decay, V::load(state + place), u[i] * bn);
         h.store(state + place);
         y[i] = fma(cn, h, y[i]);
@@ -109,6 +112,9 @@ void s6_recompute_pair(const S6Tokens<T>& x, const S6Block<T>& block, const S6Ba
   const auto at = [&](int i) { return c + i * V::lanes; };
   const auto left = [&](int i) { return x.width - at(i); };
   const Index size = x.N * kBlock;
+  // Locals: stores of vectors may alias what is read through a structure.
+  const Index N = x.N;
+  const T* a = block.a;
   for (Index t = 0; t < x.count; ++t) {
     V step[kPair], u[kPair];
 #pragma GCC unroll 2
@@ -120,12 +126,12 @@ void s6_recompute_pair(const S6Tokens<T>& x, const S6Block<T>& block, const S6Ba
     const T* before = io.states + t * size;
     T *after = io.states + (t + 1) * size, *decays = io.decays + t * size;
 #pragma GCC unroll 2
-    for (Index n = 0; n < x.N; ++n) {
+    for (Index n = 0; n < N; ++n) {
       const V bn = V::set(b[n]);
 #pragma GCC unroll 2
       for (int i = 0; i < kPair; ++i) {
         const Index place = n * kBlock + at(i);
-        const V decay = exp2_product<tame>(step[i], V::load(block.a + place));
+        const V decay = exp2_product<tame>(step[i], V::load(a + place));
         decay.store(decays + place);
         fma(decay, V::load(before + place), u[i] * bn).store(after + place);
       }
@@ -152,21 +158,25 @@ ISOMER_INLINE void s6_backward_token(const S6Tokens<T>& x, const S6Block<T>& blo
   }
   const T *b = x.b.data + t * x.b.stride, *cs = x.c.data + t * x.c.stride;
   const T *before = io.states + t * size, *after = before + size, *decays = io.decays + t * size;
-  T *sums_b = io.sums_b + t * x.N * V::lanes, *sums_c = io.sums_c + t * x.N * V::lanes;
-  for (Index n = 0; n < x.N; ++n) {
+  // Locals: stores of vectors may alias what is read through a structure.
+  const Index N = x.N;
+  const T* a = block.a;
+  T *back = io.back, *grad_a = io.grad_a;
+  T *sums_b = io.sums_b + t * N * V::lanes, *sums_c = io.sums_c + t * N * V::lanes;
+  for (Index n = 0; n < N; ++n) {
     const V bn = V::set(b[n]), cn = V::set(cs[n]);
     V sum_b = V::load(sums_b + n * V::lanes), sum_c = V::load(sums_c + n * V::lanes);
 #pragma GCC unroll 2
     for (int i = 0; i < kPair; ++i) {
       const Index place = n * kBlock + at(i);
-      const V decay = V::load(decays + place), g = fma(cn, y[i], V::load(io.back + place));
+      const V decay = V::load(decays + place), g = fma(cn, y[i], V::load(back + place));
       const V pull = g * (decay * V::load(before + place));
-      (g * decay).store(io.back + place);
+      (g * decay).store(back + place);
       sum_b = fma(g, u[i], sum_b);
       sum_c = fma(y[i], V::load(after + place), sum_c);
-      rate[i] = fma(pull, V::load(block.a + place), rate[i]);
+      rate[i] = fma(pull, V::load(a + place), rate[i]);
       from_b[i] = fma(g, bn, from_b[i]);
-      fma(pull, step[i], V::load(io.grad_a + place)).store(io.grad_a + place);
+      fma(pull, step[i], V::load(grad_a + place)).store(grad_a + place);
     }
     sum_b.store(sums_b + n * V::lanes);
     sum_c.store(sums_c + n * V::lanes);
