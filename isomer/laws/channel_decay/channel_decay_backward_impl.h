@@ -16,7 +16,7 @@ struct BlockRows {
 /// Pairs of a block's tokens over `vectors` vectors of channels. For each key, forward through its decays: what it gives to q;
 /// then back: what the later queries give to it, and where both meet, at each decay, what they give to that.
 template <class T, Isa I, int vectors, bool before>
-ISOMER_INLINE void pair_gradients(const BlockRows<T>& r, const T* bonus, T* grad_bonus, Index c) {
+ISOMER_INLINE void pair_gradients(BlockRows<T> r, const T* bonus, T* grad_bonus, Index c) {
   using V = simd::Vec<T, I>;
   constexpr Index lanes = V::lanes;
   V keys[kBlock][vectors], own_sum[vectors];
@@ -72,7 +72,7 @@ ISOMER_INLINE void pair_gradients(const BlockRows<T>& r, const T* bonus, T* grad
 /// the decays get what passes over the block, what queries at and after them read of earlier blocks, and what keys before them
 /// give to later ones.
 template <class T, Isa I, bool before>
-void finish_block(const BlockRows<T>& r, const Rule<T>& rule, const BackwardScratch<T>& b) noexcept {
+void finish_block(BlockRows<T> r, const Rule<T>& rule, const BackwardScratch<T>& b) noexcept {
   using V = simd::Vec<T, I>;
   for (Index c = 0; c < r.P; c += V::lanes) {
     const V one = V::set(T(1));

@@ -108,7 +108,7 @@ struct PairRows {
 /// q_i ∘ k_j ∘ (decays between), added up over `vectors` vectors of channels, for the keys j and, if `two`, j + 1 and all i ≥ j
 /// of the block: into sums[i][j], a vector each, or onto it. Two keys, because they share the loads of q and of the decays.
 template <class T, Isa I, int vectors, bool before, bool two, bool add>
-ISOMER_INLINE void pair_sums(const PairRows<T>& r, Index j, T* sums) {
+ISOMER_INLINE void pair_sums(PairRows<T> r, Index j, T* sums) {
   using V = simd::Vec<T, I>;
   constexpr int keys = two ? 2 : 1;
   const auto at = [&](const T* x, Index i, int v) { return V::load(x + i * r.R + v * V::lanes); };
@@ -156,7 +156,7 @@ ISOMER_INLINE void pair_sums(const PairRows<T>& r, Index j, T* sums) {
 }
 
 template <class T, Isa I, int vectors, bool before, bool add>
-void all_pair_sums(const PairRows<T>& r, T* sums) noexcept {
+void all_pair_sums(PairRows<T> r, T* sums) noexcept {
   Index j = 0;
   for (; j + 2 <= r.m; j += 2) pair_sums<T, I, vectors, before, true, add>(r, j, sums);
   if (j < r.m) pair_sums<T, I, vectors, before, false, add>(r, j, sums);
