@@ -47,6 +47,18 @@ void print_tokens(const Task& task, const Batch& batch) {
   }
 }
 
+/// Of a text, the labels are the next tokens: it reads best as it is.
+void print_text(const Task& task, const Batch& batch) {
+  std::string line;
+  for (std::int64_t token : batch.tokens) {
+    line += task.spell(token);
+    if (token != '\n' && line.size() < kColumns) continue;
+    std::cout << "  " << line << '\n';
+    line.clear();
+  }
+  if (!line.empty()) std::cout << "  " << line << '\n';
+}
+
 void print_picture(const Task& task, const Batch& batch) {
   constexpr std::string_view kShades = " .:-=+*#%@";
   const std::int64_t top = std::max<std::int64_t>(task.shape().vocabulary - 1, 1);
@@ -79,6 +91,8 @@ void print_example(const Task& task, const Batch& batch, const std::string& titl
   std::cout << '\n' << title << '\n';
   if (batch.tokens.empty()) {
     print_vectors(task, batch);
+  } else if (task.shape().metric == Metric::bits_per_token) {
+    print_text(task, batch);
   } else if (task.shape().row > 0) {
     print_picture(task, batch);
   } else {

@@ -79,7 +79,11 @@ class ListOps final : public Task {
     for (int level = 1; level < limits_.depth; ++level) longest = 2 + double(limits_.arguments) * longest;
     require(longest > 4 * double(shortest_), "listops", "expected expressions that are often longer than ", shortest_,
             " tokens, got at most ", longest, " with this depth and these arguments");
-    shape_ = {.kind = TaskKind::tokens_class, .length = length, .vocabulary = kVocabulary, .classes = 10};
+    shape_ = {.kind = TaskKind::tokens_class,
+              .metric = Metric::example_accuracy,
+              .length = length,
+              .vocabulary = kVocabulary,
+              .classes = 10};
   }
 
   [[nodiscard]] std::string spell(std::int64_t token) const override {

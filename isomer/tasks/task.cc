@@ -69,8 +69,9 @@ std::string_view name_of(Metric metric) {
 std::vector<OptionSpec> options_of(const TaskType& type) {
   std::vector<OptionSpec> all(type.own_options.begin(), type.own_options.end());
   all.insert(all.end(), kCommon.begin(), kCommon.end());
-  all.push_back({"train_examples", type.train_examples, "different training examples, in another order each epoch; 0: no end"});
-  all.push_back({"test_examples", type.test_examples, "different test examples; 0: no end"});
+  all.push_back(
+      {"train_examples", type.train_examples, "different training examples, in another order each epoch; 0: all there are"});
+  all.push_back({"test_examples", type.test_examples, "different test examples; 0: all there are"});
   return all;
 }
 

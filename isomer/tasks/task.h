@@ -148,7 +148,7 @@ struct TaskType {
   std::string_view source;   // who, when
   std::string_view summary;  // one line: what is asked
   std::span<const OptionSpec> own_options;
-  std::string_view train_examples = "0", test_examples = "0";  // defaults, as text; 0: without end
+  std::string_view train_examples = "0", test_examples = "0";  // defaults, as text; 0: all, or without end
   std::unique_ptr<Task> (*make)(const TaskOptions& options);
 };
 

@@ -1,9 +1,13 @@
 // What holds for every task: examples depend on their index alone, batches are reused, options explain themselves.
 #include "isomer/tasks/task.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -14,8 +18,34 @@
 namespace isomer {
 namespace {
 
-/// Small settings, so that every task is quick.
+/// A folder with 64 small pictures to train on and 32 to test on, gone at the end.
+struct Pictures {
+  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("isomer-pictures-" + std::to_string(::getpid()));
+  Pictures() {
+    std::filesystem::create_directories(folder);
+    Rng rng(1);
+    for (const auto& [prefix, n] : {std::pair<std::string, char>{"train", 64}, {"t10k", 32}}) {
+      std::ofstream images(folder / (prefix + "-images-idx3-ubyte")), labels(folder / (prefix + "-labels-idx1-ubyte"));
+      images << std::string{0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 8, 0, 0, 0, 8};
+      labels << std::string{0, 0, 8, 1, 0, 0, 0, n};
+      for (int i = 0; i < n * 64; ++i) images << char(rng.below(256));
+      for (int i = 0; i < n; ++i) labels << char(rng.below(10));
+    }
+  }
+  ~Pictures() { std::filesystem::remove_all(folder); }
+  Pictures(const Pictures&) = delete;
+  Pictures& operator=(const Pictures&) = delete;
+};
+
+std::string pictures() {
+  static const Pictures all;
+  return all.folder;
+}
+
+/// Small settings, so that every task is quick and needs no files but those of the tree.
 Settings small(std::string_view task) {
+  if (task == "text") return {{"path", ISOMER_SOURCE_DIR "/isomer/tasks"}, {"length", "64"}};
+  if (task == "images") return {{"path", pictures()}, {"patch", "2"}};
   if (task == "selective-copying") return {{"noise", "100"}};
   if (task == "word-problem") return {{"test_length", "64"}};
   return {};
@@ -119,14 +149,20 @@ TEST_P(EveryTask, ExplainsItsOptions) {
   for (const OptionSpec& option : options_of(type)) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
     EXPECT_FALSE(option.help.empty()) << option.name;
-    EXPECT_EQ(make_task(type.name)->options().find(option.name)->second, option.fallback);
+    const Settings given = small(type.name);
+    const auto set = given.find(option.name);
+    EXPECT_EQ(task->options().find(option.name)->second, set == given.end() ? option.fallback : set->second);
   }
   EXPECT_EQ(error_of(type.name, {{"sead", "1"}}), std::string(type.name) + ": unknown option sead, did you mean seed?");
-  EXPECT_EQ(error_of(type.name, {{"seed", "-1"}}), "seed: expected a whole number below 2^60, got -1");
+  Settings negative = small(type.name);
+  negative["seed"] = "-1";
+  EXPECT_EQ(error_of(type.name, negative), "seed: expected a whole number below 2^60, got -1");
   // Every option that takes a number refuses words.
   for (const OptionSpec& option : type.own_options) {
     if (option.fallback.find_first_not_of("0123456789.-") != std::string_view::npos || option.fallback.empty()) continue;
-    EXPECT_NE(error_of(type.name, {{std::string(option.name), "many"}}).find("expected"), std::string::npos) << option.name;
+    Settings wrong = small(type.name);
+    wrong[std::string(option.name)] = "many";
+    EXPECT_NE(error_of(type.name, wrong).find("expected"), std::string::npos) << option.name;
   }
 }
 

@@ -1,0 +1,153 @@
+// Tasks that read files: text and images.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "isomer/tasks/testing.h"
+
+namespace isomer {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Files : testing::Test {
+  fs::path folder = fs::temp_directory_path() / ("isomer-tasks-" + std::to_string(::getpid()));
+  void SetUp() override { fs::create_directories(folder / "sub" / ".hidden"); }
+  void TearDown() override { fs::remove_all(folder); }
+  void write(const std::string& name, const std::string& bytes) const { std::ofstream(folder / name, std::ios::binary) << bytes; }
+};
+
+std::string text_of(const Task& task, const std::vector<std::int64_t>& tokens) {
+  std::string text;
+  for (std::int64_t token : tokens) text += task.spell(token);
+  return text;
+}
+
+using TextTask = Files;
+
+TEST_F(TextTask, ReadsAFolderInOrderAndTestsItsEnd) {
+  std::string a(500, 'a'), b(400, 'b'), c(100, 'c');
+  for (std::size_t i = 0; i < 100; ++i) c[i] = char('0' + i % 10);
+  write("sub/b.txt", b);
+  write("a.txt", a);
+  write("sub/c.txt", c);
+  write(".secret", "hidden");
+  write("sub/.hidden/d", "hidden");
+  const auto task = make_task("text", {{"path", folder}, {"length", "20"}, {"test_share", "0.1"}});
+  EXPECT_EQ(task->size(Split::train), 0U);
+  EXPECT_EQ(task->size(Split::test), 4U);  // windows of 20 inputs and one more label in 100 bytes
+  std::string seen;
+  each_example(*task, Split::test, 4, [&](const Batch& batch) {
+    seen += text_of(*task, batch.tokens);
+    EXPECT_EQ(text_of(*task, batch.labels), text_of(*task, batch.tokens).substr(1) + "0");
+  });
+  EXPECT_EQ(seen, c.substr(0, 80));
+  double of_a = 0;
+  each_example(*task, Split::train, 2000, [&](const Batch& batch) {
+    const std::string text = text_of(*task, batch.tokens);
+    EXPECT_EQ(text.find_first_not_of("ab"), std::string::npos);
+    EXPECT_EQ(text_of(*task, batch.labels).substr(0, 19), text.substr(1));
+    of_a += text[0] == 'a' ? 1 : 0;
+  });
+  expect_share(of_a, 2000, 500.0 / 880);
+}
+
+TEST_F(TextTask, SpellsEveryByte) {
+  write("bytes", std::string("a\n\0\xff~", 5) + std::string(100, ' '));
+  const auto task = make_task("text", {{"path", folder / "bytes"}, {"length", "4"}, {"test_share", "0.5"}});
+  EXPECT_EQ(task->spell('a') + task->spell('\n') + task->spell(0) + task->spell(255), "a\\n\\x00\\xff");
+}
+
+TEST_F(TextTask, SaysWhatIsMissing) {
+  EXPECT_EQ(error_of("text", {{"path", "/nowhere/at/all"}}), "cannot read /nowhere/at/all: No such file or directory");
+  EXPECT_EQ(error_of("text", {{"path", folder / "sub"}}), "text: expected files in " + (folder / "sub").string() + ", got none");
+  write("short", std::string(100, 'x'));
+  EXPECT_EQ(error_of("text", {{"path", folder / "short"}}), "text: expected more than 256 bytes to train on, got 95");
+  EXPECT_EQ(error_of("text", {{"path", folder / "short"}, {"length", "50"}}),
+            "text: expected more than 50 bytes for the test, got 5");
+}
+
+/// An IDX file of n pictures of rows × columns; pixel i is i mod 251.
+std::string images_of(char n, char rows, char columns) {
+  std::string bytes{'\0', '\0', '\x08', '\x03', 0, 0, 0, n, 0, 0, 0, rows, 0, 0, 0, columns};
+  for (int i = 0; i < n * rows * columns; ++i) bytes += char(i % 251);
+  return bytes;
+}
+std::string labels_of(const std::string& labels) {
+  return std::string{'\0', '\0', '\x08', '\x01', 0, 0, 0, char(labels.size())} + labels;
+}
+
+struct ImagesTask : Files {
+  void SetUp() override {
+    Files::SetUp();
+    write("train-images-idx3-ubyte", images_of(3, 4, 6));
+    write("train-labels-idx1-ubyte", labels_of({0, 4, 1}));
+    write("t10k-images-idx3-ubyte", images_of(2, 4, 6));
+    write("t10k-labels-idx1-ubyte", labels_of({2, 3}));
+  }
+  [[nodiscard]] std::unique_ptr<Task> make(const std::string& as) const {
+    return make_task("images", {{"path", folder}, {"as", as}, {"patch", "2"}});
+  }
+  [[nodiscard]] std::string error() const { return error_of("images", {{"path", folder}, {"patch", "2"}}); }
+};
+
+TEST_F(ImagesTask, ComeAsTokensPixelsAndPatches) {
+  const auto tokens = make("tokens"), pixels = make("pixels"), patches = make("patches");
+  EXPECT_EQ(tokens->size(Split::train), 3U);
+  EXPECT_EQ(tokens->size(Split::test), 2U);
+  EXPECT_EQ(tokens->shape().classes, 5);
+  EXPECT_EQ(tokens->shape().kind, TaskKind::tokens_class);
+  EXPECT_EQ(patches->shape().length, 6);
+  EXPECT_EQ(patches->shape().features, 4);
+  Batch t, x, p;
+  tokens->fill(Split::test, 0, 2, t);
+  pixels->fill(Split::test, 0, 2, x);
+  patches->fill(Split::test, 0, 2, p);
+  EXPECT_EQ(t.labels, (std::vector<std::int64_t>{2, 3}));
+  for (std::int64_t i = 0; i < 48; ++i) EXPECT_EQ(t.tokens[std::size_t(i)], i);
+  // 0 … 71: mean 35.5, variance (72² − 1) / 12.
+  for (std::size_t i = 0; i < 48; ++i) EXPECT_NEAR(x.inputs[i], (double(i) - 35.5) / std::sqrt(5183 / 12.0), 1e-6);
+  // The second patch of the second picture: columns 2 and 3 of rows 0 and 1.
+  const std::vector<std::size_t> second{24 + 2, 24 + 3, 24 + 8, 24 + 9};
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(p.inputs[24 + 4 + i], x.inputs[second[i]]);
+}
+
+TEST_F(ImagesTask, SeeEveryPictureInAnEpoch) {
+  const auto task = make("tokens");
+  std::vector<std::int64_t> first;
+  each_example(*task, Split::train, 3, [&](const Batch& batch) { first.push_back(batch.tokens[0]); });
+  std::sort(first.begin(), first.end());
+  EXPECT_EQ(first, (std::vector<std::int64_t>{0, 24, 48}));
+}
+
+TEST_F(ImagesTask, RefuseWhatDoesNotFit) {
+  EXPECT_EQ(error_of("images", {{"path", folder}, {"patch", "4"}}), "images: expected a patch that divides 4 × 6 pixels, got 4");
+  write("t10k-labels-idx1-ubyte", labels_of({2, 3, 4}));
+  EXPECT_EQ(error(), "images: expected 2 t10k labels, got 3");
+  write("t10k-labels-idx1-ubyte", labels_of({2, 3}));
+  write("t10k-images-idx3-ubyte", images_of(2, 6, 4));
+  EXPECT_EQ(error(), "images: expected test images of 4 × 6 pixels, got 6 × 4");
+  write("train-images-idx3-ubyte", labels_of({1, 2, 3}));
+  EXPECT_EQ(error(), "images: expected train images with three axes, none empty, got 1 axes or an empty one");
+  write("train-images-idx3-ubyte", images_of(3, 4, 6).substr(0, 40));
+  EXPECT_EQ(error(), "cannot read " + (folder / "train-images-idx3-ubyte").string() +
+                         ": idx: expected no more numbers than the 24 bytes behind the header");
+  fs::remove(folder / "train-images-idx3-ubyte");
+  EXPECT_EQ(error(), "cannot read " + (folder / "train-images-idx3-ubyte.gz").string() + ": No such file or directory");
+}
+
+TEST(DefaultFiles, AreReadWhereTheirPackagesAreInstalled) {
+  for (const auto& [task, path] :
+       {std::pair{"text", "/usr/share/doc/jargon-text/jargon.txt.gz"}, {"images", "/usr/share/datasets/fashion-mnist"}}) {
+    if (fs::exists(path)) {
+      EXPECT_GT(make_task(task)->size(Split::test), 300U) << task;
+    } else {
+      EXPECT_NE(error_of(task, {}).find("tools/setup " + std::string(task) + " installs it"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isomer
