@@ -7,10 +7,10 @@
 namespace isomer {
 
 namespace {
-/// Room for the gradient of an input, in its shape; absent if nobody wants it.
+/// Room for the gradient of an input, in its shape; absent if nobody will ask for it.
 template <class T>
 View<T, 4> waiting(Tape<T>& tape, Var<T> input) {
-  if (!input.wanted()) return {};
+  if (!tape.recording() || !input.wanted()) return {};
   const Shape4& s = input.shape();
   return contiguous(tape.template keep<T>(input.value.size()), {s[0], s[1], s[2], s[3]});
 }
@@ -50,13 +50,16 @@ Var<T> linear_cross_entropy(Tape<T>& tape, const CrossEntropyVars<T>& in, double
   for (Index b = 0; b < B; ++b)
     for (Index t = 0; t < L; ++t) labels[b * L + t] = in.labels(b, t);
   tape.timed(Profile::Kind::product, [&] {
-    const LossResult r = projected_cross_entropy<T>(
-        {.x = all_rows<T>(x.value, tape.context()),
-         .weight = matrix(View<const T, 4>(weight.value)),
-         .bias = vector(View<const T, 4>(bias.value)),
-         .labels = {labels, {B * L}, {1}},
-         .softcap = softcap},
-        {.dx = {dx.data, {B * L, D}, {D, 1}}, .dweight = matrix(dweight), .dbias = vector(dbias)}, tape.context());
+    const LossResult r = projected_cross_entropy<T>({.x = all_rows<T>(x.value, tape.context()),
+                                                     .weight = matrix(View<const T, 4>(weight.value)),
+                                                     .bias = vector(View<const T, 4>(bias.value)),
+                                                     .labels = {labels, {B * L}, {1}},
+                                                     .softcap = softcap},
+                                                    {.dx = {dx.data, {B * L, D}, {D, 1}},
+                                                     .dweight = matrix(dweight),
+                                                     .dbias = vector(dbias),
+                                                     .predicted = {in.predicted, {B * L}, {1}}},
+                                                    tape.context());
     loss.value.data[0] = T(r.mean);
     if (result != nullptr) *result = r;
   });

@@ -7,10 +7,12 @@
 namespace isomer {
 
 /// x [B, T, 1, D], weight [1, 1, V, D], bias [1, 1, 1, V] or absent; labels [B, T] below V, negative ones do not count.
+/// `predicted`, if given, receives the place of the largest logit wherever there is a label.
 template <class T>
 struct CrossEntropyVars {
   Var<T> x, weight, bias = {};
   View<const std::int64_t, 2> labels;
+  std::int64_t* predicted = nullptr;  // [B, T]
 };
 
 /// The cross-entropy of the logits x · weightᵀ + bias, or softcap · tanh(logits / softcap) if that is not 0. They are never whole

@@ -37,6 +37,7 @@ template <class T>
 struct ProjectedLossGradients {
   View<T, 2> dx = {}, dweight = {};
   View<T, 1> dbias = {};
+  View<std::int64_t, 1> predicted = {};  // of every row with a label: the place of its largest logit
   Accumulate accumulate_x = Accumulate::set, accumulate_weight = Accumulate::set, accumulate_bias = Accumulate::set;
   double scale = 1;
 };

@@ -53,6 +53,7 @@ class Blocks {
         each_row(range, [&](T* z, Index i) { read_row(context_.isa(), z, range, label(i), states_[i]); });
       });
       for (Index i = 0; i < r_; ++i) sum_.add(states_[i], label(i));
+      for (Index i = 0; out_.predicted.present() && i < r_; ++i) out_.predicted(rows_[begin_ + i]) = states_[i].best;
       if (out_.dx.present() || out_.dweight.present() || out_.dbias.present()) gradients();
     }
     return sum_.result();
@@ -169,6 +170,7 @@ LossResult projected_cross_entropy(const ProjectedLoss<T>& in, const ProjectedLo
   if (out.dx.present()) check_shape(kOp, "dx of the shape of x,", out.dx.shape, in.x.shape);
   if (out.dweight.present()) check_shape(kOp, "dweight of the shape of weight,", out.dweight.shape, in.weight.shape);
   if (out.dbias.present()) check_shape(kOp, "dbias", out.dbias.shape, {V});
+  if (out.predicted.present()) check_shape(kOp, "predicted", out.predicted.shape, {N});
   const Workspace::Scope scope(context.workspace());
   return Blocks<T>(in, out, context).run();
 }
