@@ -15,27 +15,27 @@ Var<T> residual(Tape<T>& tape, Var<T> x, Var<T> branch, DropoutOptions options, 
 
 template <class T>
 Block<T>::Block(graph::Graph mixer, Parameters<T>& parameters, const std::string& name, const BlockOptions& options)
-    : norm_(parameters, name + ".norm", mixer.width, options.norm), mixer_(std::move(mixer), parameters, name + ".mixer") {
+    : norm1_(parameters, name + ".norm1", mixer.width, options.norm), mixer_(std::move(mixer), parameters, name + ".mixer") {
   if (options.mlp.kind == MlpKind::none) return;
-  mlp_norm_.emplace(parameters, name + ".mlp_norm", mixer_.graph().width, options.norm);
+  norm2_.emplace(parameters, name + ".norm2", mixer_.graph().width, options.norm);
   mlp_.emplace(parameters, name + ".mlp", mixer_.graph().width, options.mlp);
 }
 
 template <class T>
 Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) {
-  return mlp_ ? residual(tape, x, (*mlp_)(tape, (*mlp_norm_)(tape, x)), dropout, 1) : x;
+  return mlp_ ? residual(tape, x, (*mlp_)(tape, (*norm2_)(tape, x)), dropout, 1) : x;
 }
 
 template <class T>
 Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) {
-  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm_(tape, x)), dropout, 0), dropout);
+  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm1_(tape, x)), dropout, 0), dropout);
 }
 
 template <class T>
 Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state) {
   return tape.without_recording([&] {
     const DropoutOptions none{.rate = 0};
-    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm_(tape, x), state), none, 0), none);
+    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm1_(tape, x), state), none, 0), none);
   });
 }
 

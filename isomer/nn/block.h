@@ -7,7 +7,7 @@
 //   MixerState<float> state = block.start(1);
 //   Var<float> next = block.prefill(tape, tokens, state);        // as Mixer::prefill; one token is a step
 //
-// Parameters: NAME.norm, NAME.mixer, and with an MLP NAME.mlp_norm, NAME.mlp. Serves one thread at a time, as its mixer does.
+// Parameters: NAME.norm1, NAME.mixer, and with an MLP NAME.norm2, NAME.mlp. Serves one thread at a time, as its mixer does.
 #include <optional>
 #include <string>
 
@@ -39,9 +39,9 @@ class Block {
  private:
   [[nodiscard]] Var<T> with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout);
 
-  NormLayer<T> norm_;
+  NormLayer<T> norm1_;
   Mixer<T> mixer_;
-  std::optional<NormLayer<T>> mlp_norm_;
+  std::optional<NormLayer<T>> norm2_;
   std::optional<Mlp<T>> mlp_;
 };
 

@@ -22,7 +22,7 @@ TEST(Block, NamesItsParameters) {
   const Block<double> block(small_mixer("softmax"), parameters, "layers.0", {.norm = {.kind = Norm::layer}});
   std::set<std::string> names;
   for (const Parameter<double>& p : parameters.all()) names.insert(p.name());
-  for (const char* name : {"layers.0.norm.weight", "layers.0.norm.bias", "layers.0.mlp_norm.weight", "layers.0.mlp.up.weight",
+  for (const char* name : {"layers.0.norm1.weight", "layers.0.norm1.bias", "layers.0.norm2.weight", "layers.0.mlp.up.weight",
                            "layers.0.mlp.down.weight", "layers.0.mixer.q.weight", "layers.0.mixer.o.weight"})
     EXPECT_TRUE(names.contains(name)) << name;
 }

@@ -54,6 +54,9 @@ class Mixer {
   [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state);
   [[nodiscard]] Var<T> step(Tape<T>& tape, Var<T> x, MixerState<T>& state);
 
+  /// The window of attention layers that have one, in forward(); 0: their own. Other layers have none.
+  void set_window(Index window) { window_ = window; }
+
   /// For checks: the form in which laws run in forward(), if they offer it.
   void set_form(Form form) { form_ = form; }
 
@@ -75,6 +78,7 @@ class Mixer {
 
   graph::Graph graph_;
   Form form_ = Form::automatic;
+  Index window_ = 0;
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one
   std::vector<NodeWeights<T>> weights_;

@@ -22,7 +22,9 @@ Var<T> MixerRun<T>::law(const LawRoles& x, const AttentionOptions& options) {
   const AttentionVars<T> vars{
       .q = role(x, "q"), .k = role(x, "k"), .v = role(x, "v"), .log_forget = role(x, "log_forget"), .gate = role(x, "gate")};
   if (state_ != nullptr) return attention(tape_, vars, options, *state_->node(int(at_)).attention);
-  return attention(tape_, vars, options, mixer_.form_);
+  AttentionOptions own = options;
+  if (mixer_.window_ > 0 && options.window > 0) own.window = mixer_.window_;
+  return attention(tape_, vars, own, mixer_.form_);
 }
 
 template <class T>
