@@ -1,0 +1,100 @@
+#include "isomer/models/config.h"
+
+#include <array>
+#include <cmath>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+#include "isomer/mixers/preset.h"
+
+namespace isomer {
+
+namespace {
+// In the order of ModelKind.
+constexpr std::array<std::string_view, 6> kKinds{"language", "classifier", "encoder", "vision", "regression", "autoencoder"};
+// Far above what fits into memory, and far below where products of two overflow.
+constexpr Index kLargestWidth = Index{1} << 20, kMostLayers = 4096, kMost = Index{1} << 31;
+
+void check_size(const char* what, Index size, Index least, Index most) {
+  require(size >= least && size <= most, "model", "expected ", what, " from ", least, " to ", most, ", got ", size);
+}
+
+/// Does the preset offer causal=false, and has nobody asked for either?
+bool may_see_all(const LayerConfig& layer, const Place& place) {
+  if (layer.options.contains("causal")) return false;
+  for (const MixerOption& option : options_of(find_preset(layer.preset), place, layer.options))
+    if (option.name == "causal") return true;
+  return false;
+}
+
+bool sees_all(ModelKind kind) { return kind == ModelKind::encoder || kind == ModelKind::vision; }
+
+graph::Graph build(const ModelConfig& config, Index layer) {
+  const LayerConfig& own = config.layers[std::size_t(layer)];
+  const Place place{.width = config.width, .layer = layer, .layers = Index(config.layers.size())};
+  graph::Graph graph = build_mixer(own.preset, place, own.options);
+  if (!sees_all(config.kind) || !may_see_all(own, place)) return graph;
+  Settings options = own.options;
+  options["causal"] = "false";
+  try {
+    return build_mixer(own.preset, place, options);
+  } catch (const Error&) {
+    // Its other options need the order of tokens.
+    return graph;
+  }
+}
+}  // namespace
+
+std::string_view name_of(ModelKind kind) { return kKinds[std::size_t(kind)]; }
+
+ModelKind model_kind_named(std::string_view name) { return ModelKind(position_of("model kind", name, kKinds)); }
+
+Index labels_of(const ModelConfig& config) {
+  if (config.kind == ModelKind::regression) return config.outputs;
+  const bool of_tokens = config.kind == ModelKind::language || config.kind == ModelKind::autoencoder;
+  return of_tokens && (config.tied || config.classes == 0) ? config.vocabulary : config.classes;
+}
+
+void check(const ModelConfig& config) {
+  using enum ModelKind;
+  check_size("a width", config.width, 1, kLargestWidth);
+  check_size("a number of layers", Index(config.layers.size()), 1, kMostLayers);
+  check_size("vocabulary", config.vocabulary, 0, kMost);
+  check_size("features", config.features, 0, kMost);
+  check_size("classes", config.classes, 0, kMost);
+  check_size("outputs", config.outputs, 0, kMost);
+  check_size("a length", config.length, 0, kMost);
+  const char* kind = name_of(config.kind).data();
+  const bool of_tokens = config.kind == language || config.kind == autoencoder;
+  require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
+          config.vocabulary, " and ", config.features);
+  require(!of_tokens || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);
+  require(config.kind != vision || config.length > 0, kind, "expected the length of a sequence, got 0");
+  require(labels_of(config) > 0, kind, "expected ", config.kind == regression ? "outputs" : "classes", ", got 0");
+  require(!of_tokens || config.classes <= labels_of(config), kind, "a tied output has the ", config.vocabulary,
+          " tokens as classes, got ", config.classes, "; tied=false has its own");
+  require(config.mlp_factor >= 0 && config.mlp_factor <= 64, "mlp_factor", "expected a number from 0 to 64, got ",
+          config.mlp_factor);
+  require(config.dropout >= 0 && config.dropout < 1, "dropout", "expected a number from 0 to below 1, got ", config.dropout);
+  require(config.logit_cap >= 0 && std::isfinite(config.logit_cap), "logit_cap", "expected a number >= 0, got ",
+          config.logit_cap);
+  require(config.norm != Norm::l2, "norm", "expected rms or layer, got l2");
+}
+
+MlpOptions mlp_options(const ModelConfig& config) {
+  return {.kind = config.mlp,
+          .hidden = Index(std::llround(config.mlp_factor * double(config.width))),
+          .down_deviation = kDeviation / std::sqrt(2.0 * double(config.layers.size()))};
+}
+
+graph::Graph layer_graph(const ModelConfig& config, Index layer) {
+  graph::Graph graph = build(config, layer);
+  auto* output = std::get_if<graph::Linear>(&graph.nodes.back().work);
+  const graph::Init fallback;
+  if (output != nullptr && output->weight.kind == fallback.kind && output->weight.a == fallback.a &&
+      output->weight.b == fallback.b)
+    output->weight.b /= std::sqrt(2.0 * double(config.layers.size()));
+  return graph;
+}
+
+}  // namespace isomer

@@ -1,0 +1,74 @@
+#pragma once
+// A model as data: what stands in front of the blocks, what mixer each block has, what is read off at the end. It is the
+// config.json of a checkpoint.
+//
+//   ModelConfig config{.kind = ModelKind::language, .width = 256, .layers = {{"mlstm"}, {"sliding-window", {{"window", "128"}}}},
+//                      .vocabulary = 256};
+//   write(path, to_json(config));
+//   ModelConfig same = model_config(text, path);
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isomer/laws/law.h"
+#include "isomer/mixers/graph.h"
+#include "isomer/nn/modules.h"
+
+namespace isomer {
+
+/// What goes in is a sequence of tokens if there is a vocabulary, else of vectors of `features` numbers.
+///   language     a label at every token
+///   classifier   one class for the sequence, from the mean of all tokens
+///   encoder      the same; mixers see the whole sequence at every token where they can (causal=false)
+///   vision       an encoder of patches: each position has a learned vector
+///   regression   a vector of `outputs` numbers, read at the last token
+///   autoencoder  a label at every token, decoded from the last token alone (compression of MAD, Poli et al. 2024)
+enum class ModelKind : std::uint8_t { language, classifier, encoder, vision, regression, autoencoder };
+[[nodiscard]] std::string_view name_of(ModelKind kind);
+/// Throws Error naming the nearest when there is none of that name.
+[[nodiscard]] ModelKind model_kind_named(std::string_view name);
+
+struct LayerConfig {
+  std::string preset;
+  Settings options = {};
+};
+
+struct ModelConfig {
+  ModelKind kind = ModelKind::language;
+  Index width = 128;
+  std::vector<LayerConfig> layers = {};
+  MlpKind mlp = MlpKind::swiglu;
+  double mlp_factor = 0;  // hidden / width; 0: 4 for gelu, 8/3 for swiglu
+  Norm norm = Norm::rms;
+  bool tied = true;      // language, autoencoder: the output projection is the embedding
+  double dropout = 0;    // of embeddings and residual branches
+  double logit_cap = 0;  // c·tanh(x/c) on logits; 0: none
+  Index vocabulary = 0;  // different tokens; 0: the inputs are vectors
+  Index classes = 0;     // different labels; 0: as many as tokens
+  Index features = 0;    // numbers of an input vector
+  Index outputs = 0;     // numbers of a target vector
+  Index length = 0;      // tokens of the longest sequence; vision: positions with a vector
+};
+
+/// Layers between the last token and the labels of an autoencoder.
+inline constexpr Index kDecoderLayers = 2;
+
+/// Throws Error for a config that no model can be made of.
+void check(const ModelConfig& config);
+
+/// The mixer of a layer. Output projections that start as everything else start smaller, by √(2 · layers), so that the sum of
+/// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023).
+[[nodiscard]] graph::Graph layer_graph(const ModelConfig& config, Index layer);
+/// The MLP of every layer.
+[[nodiscard]] MlpOptions mlp_options(const ModelConfig& config);
+/// Rows of the output projection.
+[[nodiscard]] Index labels_of(const ModelConfig& config);
+
+/// With the version of the format and the fingerprint of every layer.
+[[nodiscard]] std::string to_json(const ModelConfig& config);
+/// Throws Error "NAME: …" for what is not JSON, a newer version, an unknown or missing key, a value that does not fit, and for a
+/// layer that is another one here than where it was saved.
+[[nodiscard]] ModelConfig model_config(std::string_view json, const std::string& name);
+
+}  // namespace isomer

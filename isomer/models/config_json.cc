@@ -1,0 +1,155 @@
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+#include "isomer/mixers/fingerprint.h"
+#include "isomer/models/config.h"
+
+namespace isomer {
+
+namespace {
+using Json = nlohmann::ordered_json;
+constexpr int kVersion = 1;
+constexpr std::string_view kNorms[] = {"rms", "layer"};
+
+/// Reads the keys of one object; finish() refuses those that nobody read.
+class Reader {
+ public:
+  Reader(const Json& json, const char* what) : json_(json), what_(what) {
+    require(json.is_object(), what, "expected an object, got ", json.type_name());
+  }
+  const Json& at(const char* key) {
+    known_.emplace_back(key);
+    const auto found = json_.find(key);
+    require(found != json_.end(), what_, "expected a key ", key, ", found none");
+    return *found;
+  }
+  Index index(const char* key) {
+    const Json& value = at(key);
+    require(value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() >> 62 == 0), key,
+            "expected a whole number, got ", value.dump());
+    return value.get<Index>();
+  }
+  double number(const char* key) {
+    const Json& value = at(key);
+    require(value.is_number(), key, "expected a number, got ", value.dump());
+    return value.get<double>();
+  }
+  bool flag(const char* key) {
+    const Json& value = at(key);
+    require(value.is_boolean(), key, "expected true or false, got ", value.dump());
+    return value.get<bool>();
+  }
+  std::string text(const char* key) {
+    const Json& value = at(key);
+    require(value.is_string(), key, "expected a text, got ", value.dump());
+    return value.get<std::string>();
+  }
+  void finish() const {
+    for (const auto& [key, value] : json_.items())
+      require(std::ranges::find(known_, key) != known_.end(), what_, "unknown key ", key, did_you_mean(key, known_));
+  }
+
+ private:
+  const Json& json_;
+  const char* what_;
+  std::vector<std::string> known_;
+};
+
+struct SavedLayer {
+  LayerConfig config;
+  std::string fingerprint;
+};
+
+SavedLayer read_layer(const Json& json) {
+  Reader read(json, "layers");
+  SavedLayer layer{{read.text("preset")}, read.text("fingerprint")};
+  const Json& options = read.at("options");
+  require(options.is_object(), "options", "expected an object, got ", options.type_name());
+  for (const auto& [key, value] : options.items()) {
+    require(value.is_string(), "options", "expected ", key, " as text, got ", value.dump());
+    layer.config.options[key] = value.get<std::string>();
+  }
+  read.finish();
+  return layer;
+}
+
+ModelConfig read_config(const Json& json) {
+  Reader read(json, "config");
+  const Index version = read.index("version");
+  require(version <= kVersion, "version", "expected at most ", kVersion, ", got ", version, ": a newer isomer wrote it");
+  require(version == kVersion, "version", "expected ", kVersion, ", got ", version);
+  ModelConfig config{.kind = model_kind_named(read.text("kind")),
+                     .width = read.index("width"),
+                     .mlp = mlp_named(read.text("mlp")),
+                     .mlp_factor = read.number("mlp_factor"),
+                     .norm = Norm(position_of("norm", read.text("norm"), kNorms)),
+                     .tied = read.flag("tied"),
+                     .dropout = read.number("dropout"),
+                     .logit_cap = read.number("logit_cap"),
+                     .vocabulary = read.index("vocabulary"),
+                     .classes = read.index("classes"),
+                     .features = read.index("features"),
+                     .outputs = read.index("outputs"),
+                     .length = read.index("length")};
+  const Json& layers = read.at("layers");
+  require(layers.is_array(), "layers", "expected a list, got ", layers.type_name());
+  read.finish();
+  std::vector<std::string> fingerprints;
+  for (const Json& layer : layers) {
+    SavedLayer saved = read_layer(layer);
+    config.layers.push_back(std::move(saved.config));
+    fingerprints.push_back(std::move(saved.fingerprint));
+  }
+  check(config);
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    const std::string here = graph::fingerprint(layer_graph(config, Index(i)));
+    require(fingerprints[i] == here, "layers", "layer ", i, " is ", here, " here, and was ", fingerprints[i],
+            " where it was saved");
+  }
+  return config;
+}
+}  // namespace
+
+std::string to_json(const ModelConfig& config) {
+  Json layers = Json::array();
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    Json options = Json::object();
+    for (const auto& [key, value] : config.layers[i].options) options[key] = value;
+    layers.push_back({{"preset", config.layers[i].preset},
+                      {"options", std::move(options)},
+                      {"fingerprint", graph::fingerprint(layer_graph(config, Index(i)))}});
+  }
+  const Json json{{"version", kVersion},
+                  {"kind", name_of(config.kind)},
+                  {"width", config.width},
+                  {"layers", std::move(layers)},
+                  {"mlp", name_of(config.mlp)},
+                  {"mlp_factor", config.mlp_factor},
+                  {"norm", kNorms[std::size_t(config.norm)]},
+                  {"tied", config.tied},
+                  {"dropout", config.dropout},
+                  {"logit_cap", config.logit_cap},
+                  {"vocabulary", config.vocabulary},
+                  {"classes", config.classes},
+                  {"features", config.features},
+                  {"outputs", config.outputs},
+                  {"length", config.length}};
+  return json.dump(2) + "\n";
+}
+
+ModelConfig model_config(std::string_view json, const std::string& name) {
+  try {
+    return read_config(Json::parse(json));
+  } catch (const Json::parse_error& problem) {
+    throw Error(name + ": expected JSON, which ends at byte " + std::to_string(problem.byte));
+  } catch (const Json::exception& problem) {
+    throw Error(name + ": " + problem.what());
+  } catch (const Error& problem) {
+    throw Error(name + ": " + problem.what());
+  }
+}
+
+}  // namespace isomer

@@ -1,0 +1,108 @@
+#include "isomer/models/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "isomer/models/testing.h"
+
+namespace isomer {
+namespace {
+using testing::error_of;
+using testing::small_config;
+
+ModelConfig full() {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = testing::hybrid_layers();
+  config.mlp = MlpKind::gelu;
+  config.mlp_factor = 2.5;
+  config.norm = Norm::layer;
+  config.tied = false;
+  config.dropout = 0.1;
+  config.logit_cap = 30;
+  config.classes = 7;
+  return config;
+}
+
+TEST(ModelConfig, IsReadBackAsItWasWritten) {
+  for (const ModelConfig& config : {full(), small_config(ModelKind::vision), small_config(ModelKind::regression)}) {
+    const std::string json = to_json(config);
+    const ModelConfig read = model_config(json, "config.json");
+    EXPECT_EQ(to_json(read), json);
+    EXPECT_EQ(read.layers.size(), config.layers.size());
+    EXPECT_EQ(read.layers[1].options, config.layers[1].options);
+    EXPECT_EQ(read.kind, config.kind);
+    EXPECT_EQ(read.dropout, config.dropout);
+    EXPECT_EQ(read.features, config.features);
+  }
+}
+
+/// The error of a written config in which one text stands in place of another.
+std::string error_with(const std::string& from, const std::string& to) {
+  std::string json = to_json(full());
+  const std::size_t at = json.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  json.replace(at, from.size(), to);
+  return error_of([&] { (void)model_config(json, "a/config.json"); });
+}
+
+TEST(ModelConfig, SaysWhatIsWrongWithAFile) {
+  EXPECT_EQ(error_with("\"version\": 1", "\"version\": 2"),
+            "a/config.json: version: expected at most 1, got 2: a newer isomer wrote it");
+  EXPECT_EQ(error_with("\"width\"", "\"widht\""), "a/config.json: config: expected a key width, found none");
+  EXPECT_EQ(error_with("\"tied\": false", "\"tied\": false, \"droput\": 1"),
+            "a/config.json: config: unknown key droput, did you mean dropout?");
+  EXPECT_EQ(error_with("\"width\": 8", "\"width\": \"8\""), "a/config.json: width: expected a whole number, got \"8\"");
+  EXPECT_EQ(error_with("\"width\": 8", "\"width\": 18446744073709551615"),
+            "a/config.json: width: expected a whole number, got 18446744073709551615");
+  EXPECT_EQ(error_with("\"width\": 8", "\"width\": -8"), "a/config.json: model: expected a width from 1 to 1048576, got -8");
+  EXPECT_EQ(error_with("\"kind\": \"language\"", "\"kind\": \"langauge\""),
+            "a/config.json: model kind: expected language, classifier, encoder, vision, regression or autoencoder, got langauge, "
+            "did you mean language?");
+  EXPECT_EQ(error_with("\"preset\": \"gla\"", "\"preset\": \"glas\"").find("a/config.json: "), 0);
+  EXPECT_EQ(error_with("{", "{]"), "a/config.json: expected JSON, which ends at byte 2");
+  const std::string other = error_with("\"window\": \"4\"", "\"window\": \"5\"");
+  EXPECT_EQ(other.find("a/config.json: layers: layer 1 is sliding-window-"), 0) << other;
+  EXPECT_NE(other.find(" where it was saved"), std::string::npos) << other;
+}
+
+TEST(ModelConfig, IsRefusedWhenNoModelCanBeMadeOfIt) {
+  const auto error = [](ModelKind kind, const auto& change) {
+    ModelConfig config = small_config(kind);
+    change(config);
+    return error_of([&] { check(config); });
+  };
+  using enum ModelKind;
+  EXPECT_EQ(error(language, [](ModelConfig&) {}), "no error");
+  EXPECT_EQ(error(language, [](ModelConfig& c) { c.vocabulary = 0; }),
+            "language: expected either a vocabulary or features, got 0 and 0");
+  EXPECT_EQ(error(language, [](ModelConfig& c) { c.classes = 12; }),
+            "language: a tied output has the 11 tokens as classes, got 12; tied=false has its own");
+  EXPECT_EQ(error(classifier, [](ModelConfig& c) { c.classes = 0; }), "classifier: expected classes, got 0");
+  EXPECT_EQ(error(regression, [](ModelConfig& c) { c.outputs = 0; }), "regression: expected outputs, got 0");
+  EXPECT_EQ(error(vision, [](ModelConfig& c) { c.length = 0; }), "vision: expected the length of a sequence, got 0");
+  EXPECT_EQ(error(language, [](ModelConfig& c) { c.layers.clear(); }),
+            "model: expected a number of layers from 1 to 4096, got 0");
+  EXPECT_EQ(error(language, [](ModelConfig& c) { c.dropout = 1; }), "dropout: expected a number from 0 to below 1, got 1");
+}
+
+TEST(ModelConfig, EncodersSeeTheWholeSequenceWhereTheirMixersCan) {
+  ModelConfig config = small_config(ModelKind::encoder);
+  config.layers.push_back({"linear-elu", {{"heads", "2"}, {"causal", "true"}}});
+  config.layers.push_back({"softmax", {{"heads", "2"}, {"decay", "true"}}});
+  EXPECT_FALSE(graph::causal(layer_graph(config, 0)));
+  EXPECT_TRUE(graph::causal(layer_graph(config, 1))) << "gla has one direction";
+  EXPECT_TRUE(graph::causal(layer_graph(config, 2))) << "asked for";
+  EXPECT_TRUE(graph::causal(layer_graph(config, 3))) << "decay needs it";
+  config.kind = ModelKind::classifier;
+  EXPECT_TRUE(graph::causal(layer_graph(config, 0)));
+}
+
+TEST(ModelConfig, OutputProjectionsStartSmallerInDeepModels) {
+  const ModelConfig config = small_config(ModelKind::language);
+  const auto& output = std::get<graph::Linear>(layer_graph(config, 0).nodes.back().work);
+  EXPECT_DOUBLE_EQ(output.weight.b, 0.02 / std::sqrt(4.0));
+}
+
+}  // namespace
+}  // namespace isomer

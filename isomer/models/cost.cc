@@ -1,0 +1,55 @@
+#include "isomer/models/cost.h"
+
+#include "isomer/mixers/cost.h"
+
+namespace isomer {
+
+namespace {
+/// Of products with these parameters.
+ModelCost products(Index parameters) { return {.parameters = parameters, .flops_per_token = 2 * double(parameters)}; }
+
+ModelCost& operator+=(ModelCost& a, const ModelCost& b) {
+  a.parameters += b.parameters;
+  a.flops_per_token += b.flops_per_token;
+  a.state_floats += b.state_floats;
+  return a;
+}
+
+ModelCost norm(const ModelConfig& config) {
+  const Index D = config.width;
+  return {.parameters = config.norm == Norm::layer ? 2 * D : D, .flops_per_token = 4 * double(D)};
+}
+
+ModelCost layer(const ModelConfig& config, Index at, Index T) {
+  const Cost mixer = cost_of(layer_graph(config, at), T);
+  ModelCost cost{mixer.parameters, mixer.flops_per_token, mixer.state_floats + T * mixer.state_per_token};
+  cost += norm(config);
+  if (config.mlp == MlpKind::none) return cost;
+  cost += norm(config);
+  cost += products((config.mlp == MlpKind::swiglu ? 3 : 2) * config.width * hidden_size(mlp_options(config), config.width));
+  return cost;
+}
+}  // namespace
+
+ModelCost cost_of(const ModelConfig& config, Index T) {
+  check(config);
+  const Index D = config.width, labels = labels_of(config);
+  const bool tokens = config.kind == ModelKind::language || config.kind == ModelKind::autoencoder;
+  ModelCost cost = norm(config);
+  if (config.vocabulary > 0)
+    cost.parameters += config.vocabulary * D;
+  else
+    cost += products((config.features + 1) * D);
+  if (config.kind == ModelKind::vision) cost.parameters += config.length * D;
+  for (Index at = 0; at < Index(config.layers.size()); ++at) cost += layer(config, at, T);
+  for (Index i = 0; config.kind == ModelKind::autoencoder && i < kDecoderLayers; ++i) {
+    cost += norm(config);
+    cost += products((D + 1) * D);
+  }
+  if (!tokens || !config.tied) cost.parameters += labels * (tokens ? D : D + 1);
+  // One row of logits a sequence costs next to nothing.
+  if (tokens) cost.flops_per_token += 2 * double(labels) * double(D);
+  return cost;
+}
+
+}  // namespace isomer

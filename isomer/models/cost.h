@@ -1,0 +1,15 @@
+#pragma once
+// What a model costs, without making it.
+#include "isomer/models/config.h"
+
+namespace isomer {
+
+struct ModelCost {
+  Index parameters = 0;        // trained numbers
+  double flops_per_token = 0;  // forward, on average over a sequence of T tokens; a step of training takes three times as many
+  Index state_floats = 0;      // what streaming keeps of a sequence after T tokens
+};
+
+[[nodiscard]] ModelCost cost_of(const ModelConfig& config, Index T);
+
+}  // namespace isomer

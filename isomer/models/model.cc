@@ -1,0 +1,216 @@
+#include "isomer/models/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isomer/autograd/dropout.h"
+#include "isomer/autograd/elementwise.h"
+#include "isomer/autograd/linear.h"
+#include "isomer/autograd/loss.h"
+#include "isomer/autograd/recompute.h"
+#include "isomer/autograd/tokens.h"
+#include "isomer/autograd/views.h"
+#include "isomer/base/error.h"
+
+namespace isomer {
+
+namespace {
+bool of_tokens(ModelKind kind) { return kind == ModelKind::language || kind == ModelKind::autoencoder; }
+
+template <class T>
+Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows, Index columns) {
+  return parameters.add({.name = name, .shape = {rows, columns}, .init = graph::normal(kDeviation)}).var;
+}
+
+/// Numbers of an input, as values of the tape.
+template <class T>
+Var<T> values(Tape<T>& tape, std::span<const float> numbers, const Shape4& shape) {
+  const Var<T> y = tape.make(shape, {});
+  std::ranges::transform(numbers, y.value.data, [](float x) { return T(x); });
+  return y;
+}
+
+/// [1, tokens, 1, width]: sines and cosines of positions (Vaswani et al. 2017).
+template <class T>
+Var<T> sine_positions(Tape<T>& tape, Index tokens, Index width) {
+  const Var<T> y = tape.make({1, tokens, 1, width}, {});
+  for (Index t = 0; t < tokens; ++t)
+    for (Index i = 0; i < width; ++i) {
+      const double angle = double(t) * std::pow(1e4, -double(i - i % 2) / double(width));
+      y.value(0, t, 0, i) = T(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  return y;
+}
+
+template <class T>
+Var<T> last_token(Var<T> x) {
+  return Tape<T>::part(x, slice(x.value, 1, x.dim(1) - 1, 1));
+}
+
+void expect_size(const char* what, std::size_t got, Index want) {
+  require(Index(got) == want, "model", "expected ", want, " ", what, ", got ", got);
+}
+}  // namespace
+
+template <class T>
+Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(config) {
+  check(config);
+  const Index D = config.width;
+  if (config.vocabulary > 0)
+    embedding_.emplace(parameters, "embedding", config.vocabulary, D);
+  else
+    input_.emplace(parameters, "input", config.features, D,
+                   typename Linear<T>::Options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(config.features)))});
+  if (config.kind == ModelKind::vision) positions_ = matrix_parameter(parameters, "positions.weight", config.length, D);
+  // Blocks hold handles and are not to move once made, for closures point to them.
+  blocks_.reserve(config.layers.size());
+  for (Index layer = 0; layer < Index(config.layers.size()); ++layer)
+    blocks_.emplace_back(layer_graph(config, layer), parameters, "layers." + std::to_string(layer),
+                         BlockOptions{.norm = {.kind = config.norm}, .mlp = mlp_options(config)});
+  norm_.emplace(parameters, "norm", D, NormOptions{.kind = config.norm});
+  for (Index i = 0; config.kind == ModelKind::autoencoder && i < kDecoderLayers; ++i) {
+    const std::string name = "decoder." + std::to_string(i);
+    const typename Linear<T>::Options options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(D)))};
+    decoder_.push_back({{parameters, name + ".norm", D, {.kind = config.norm}}, {parameters, name + ".linear", D, D, options}});
+  }
+  if (of_tokens(config.kind) && config.tied) {
+    head_ = embedding_->weight();
+    return;
+  }
+  head_ = matrix_parameter(parameters, "head.weight", labels_of(config), D);
+  if (of_tokens(config.kind)) return;
+  head_bias_ =
+      parameters.add({.name = "head.bias", .shape = {labels_of(config)}, .init = graph::constant(0), .decay = Decay::no}).var;
+}
+
+template <class T>
+std::vector<const graph::Graph*> Model<T>::graphs() const {
+  std::vector<const graph::Graph*> all;
+  for (const Block<T>& block : blocks_) all.push_back(&block.mixer().graph());
+  return all;
+}
+
+template <class T>
+void Model<T>::check_input(const ModelInput& in) const {
+  const Index tokens = in.B * in.T;
+  require(in.B > 0 && in.T > 0, "model", "expected at least one token, got ", in.B, " sequences of ", in.T);
+  if (embedding_) expect_size("tokens", in.tokens.size(), tokens);
+  if (input_) expect_size("numbers as inputs", in.inputs.size(), tokens * config_.features);
+  if (config_.kind == ModelKind::regression)
+    expect_size("numbers as targets", in.targets.size(), in.B * config_.outputs);
+  else
+    expect_size("labels", in.labels.size(), of_tokens(config_.kind) ? tokens : in.B);
+  if (!in.lengths.empty()) expect_size("lengths", in.lengths.size(), in.B);
+  for (const Index length : in.lengths)
+    require(length > 0 && length <= in.T, "model", "expected lengths from 1 to ", in.T, ", got ", length);
+  require(!positions_.present() || in.T <= config_.length, "model", "expected at most ", config_.length, " tokens, got ", in.T);
+}
+
+template <class T>
+Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
+  Var<T> x = embedding_ ? (*embedding_)(tape, contiguous(in.tokens.data(), {in.B, in.T}))
+                        : (*input_)(tape, values(tape, in.inputs, {in.B, in.T, 1, config_.features}));
+  if (positions_.present()) x = add(tape, x, position_table(positions_, 0, in.T));
+  const double rate = pass.dropout ? config_.dropout : 0;
+  return dropout(tape, x, {.rate = rate, .seed = pass.seed, .stream = pass.step * std::uint64_t(streams())});
+}
+
+template <class T>
+Var<T> Model<T>::run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pass& pass) {
+  const DropoutOptions dropout{.rate = pass.dropout ? config_.dropout : 0,
+                               .seed = pass.seed,
+                               .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer};
+  const auto forward = [block = &blocks_[layer], window = pass.window, dropout](Tape<T>& on, Var<T> in) {
+    block->mixer().set_window(window);
+    return block->forward(on, in, dropout);
+  };
+  if (tape.recording() && !pass.recompute) return forward(tape, x);
+  return recompute<T>(tape, {x}, [=](Tape<T>& on, auto in) { return forward(on, in[0]); });
+}
+
+template <class T>
+Var<T> Model<T>::blocks(Tape<T>& tape, Var<T> x, const Pass& pass) {
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) x = run_block(tape, x, layer, pass);
+  return x;
+}
+
+template <class T>
+Var<T> Model<T>::pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const {
+  if (in.lengths.empty()) return mean(tape, x);
+  const Var<T> weight = tape.make({in.B, in.T, 1, 1}, {});
+  for (Index b = 0; b < in.B; ++b)
+    for (Index t = 0; t < in.T; ++t) {
+      const Index length = in.lengths[std::size_t(b)];
+      weight.value(b, t, 0, 0) = t < length ? T(in.T) / T(length) : T(0);
+    }
+  return mean(tape, multiply(tape, x, weight));
+}
+
+template <class T>
+Var<T> Model<T>::decoded(Tape<T>& tape, Var<T> x) const {
+  Var<T> y = add(tape, last_token(x), sine_positions(tape, x.dim(1), config_.width));
+  for (const Decoder& layer : decoder_) y = unary(tape, Unary::gelu, layer.linear(tape, layer.norm(tape, y)));
+  return y;
+}
+
+template <class T>
+ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in) {
+  predicted_.assign(in.labels.size(), -1);
+  LossResult result;
+  const Var<T> loss = linear_cross_entropy<T>(tape,
+                                              {.x = x,
+                                               .weight = head_,
+                                               .bias = head_bias_,
+                                               .labels = contiguous(in.labels.data(), {x.dim(0), x.dim(1)}),
+                                               .predicted = predicted_.data()},
+                                              config_.logit_cap, &result);
+  if (loss.wanted()) tape.seed(loss).data[0] = T(1);
+  return {.loss = result.mean, .count = result.count, .correct = result.correct, .predicted = predicted_};
+}
+
+template <class T>
+ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in) {
+  const Shape4 shape{in.B, 1, 1, config_.outputs};
+  const Var<T> y = linear(tape, x, head_, head_bias_);
+  const Var<T> loss = mean_squared_error(tape, y, values(tape, in.targets, shape));
+  if (loss.wanted()) tape.seed(loss).data[0] = T(1);
+  outputs_.resize(in.targets.size());
+  std::transform(y.value.data, y.value.data + y.value.size(), outputs_.begin(), [](T number) { return float(number); });
+  return {.loss = double(loss.value.data[0]), .count = in.B, .outputs = outputs_};
+}
+
+template <class T>
+ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
+  check_input(in);
+  const Var<T> x = blocks(tape, front(tape, in, pass), pass);
+  switch (config_.kind) {
+    case ModelKind::language: return read_labels(tape, (*norm_)(tape, x), in);
+    case ModelKind::autoencoder: return read_labels(tape, decoded(tape, (*norm_)(tape, x)), in);
+    case ModelKind::regression: return read_targets(tape, (*norm_)(tape, last_token(x)), in);
+    default: return read_labels(tape, pooled(tape, (*norm_)(tape, x), in), in);
+  }
+}
+
+template <class T>
+std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
+  check_input(in);
+  const auto finite = [](Var<T> x) {
+    return std::all_of(x.value.data, x.value.data + x.value.size(), [](T number) { return std::isfinite(number); });
+  };
+  tape.clear();
+  const typename Tape<T>::Aside aside(tape);
+  return tape.without_recording([&]() -> std::string {
+    Var<T> x = front(tape, in, pass);
+    if (!finite(x)) return embedding_ ? "the embedding" : "the input";
+    for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+      x = run_block(tape, x, layer, pass);
+      if (!finite(x)) return "layer " + std::to_string(layer) + " (" + blocks_[layer].mixer().graph().preset + ")";
+    }
+    return std::isfinite(loss(tape, in, pass).loss) ? "" : "the output";
+  });
+}
+
+template class Model<float>;
+template class Model<double>;
+
+}  // namespace isomer

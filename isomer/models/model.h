@@ -1,0 +1,115 @@
+#pragma once
+// A model: something in front (embedding, or a projection of vectors), blocks, a norm, and something to read off at the end.
+//
+//   Parameters<float> parameters;
+//   Model<float> model(config, parameters);                         // config.h
+//   initialise(parameters, seed);
+//   const ModelResult r = model.loss(tape, {.B = 32, .T = 128, .tokens = tokens, .labels = labels}, {.seed = seed, .step =
+//   step}); tape.backward();                                                // fills the gradients of all parameters
+//   tape.clear();
+//
+//   ModelState<float> state = model.start(1);                       // language models: streaming
+//   View<const float, 2> logits = model.prefill(tape, prompt, state);
+//   logits = model.step(tape, {&token, 1}, state);
+//
+// Names of parameters: embedding.weight or input.{weight,bias}, positions.weight (vision), layers.N.{norm1,mixer,norm2,mlp}.…,
+// norm.weight, decoder.N.… (autoencoder), head.weight (head.bias unless the head is one of tokens). The head of a tied model is
+// the embedding.
+// A model serves one thread at a time and stays where it is. After the first call with a shape nothing is allocated on the heap
+// but what a state grows by.
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "isomer/models/config.h"
+#include "isomer/models/model_state.h"
+#include "isomer/nn/block.h"
+
+namespace isomer {
+
+struct ModelInput {
+  Index B = 0, T = 0;
+  std::span<const std::int64_t> tokens = {};  // [B, T]
+  std::span<const std::int64_t> labels = {};  // [B, T], or [B] where a sequence has one; negative ones do not count
+  std::span<const float> inputs = {};         // [B, T, features]
+  std::span<const float> targets = {};        // [B, outputs]
+  std::span<const Index> lengths = {};        // [B], tokens before the padding, which means leave out; empty: all
+};
+
+/// The spans belong to the model and are valid until its next call.
+struct ModelResult {
+  double loss = 0;                               // the mean over labels of the cross-entropy, or the mean squared error
+  Index count = 0, correct = 0;                  // labels; of them, those with the largest logit (regression: targets, none)
+  std::span<const std::int64_t> predicted = {};  // for every label the largest logit, −1 where the label does not count
+  std::span<const float> outputs = {};           // regression: [B, outputs]
+};
+
+/// What one pass has of its own. Dropout depends on (seed, step) alone.
+struct Pass {
+  std::uint64_t seed = 0, step = 0;
+  Index window = 0;        // of every layer with a window; 0: their own
+  bool dropout = false;    // as the config says
+  bool recompute = false;  // blocks run again in the backward pass instead of keeping what they computed
+};
+
+template <class T>
+class Model {
+ public:
+  /// Throws Error for a config that no model can be made of.
+  Model(const ModelConfig& config, Parameters<T>& parameters);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] Block<T>& block(Index layer) { return blocks_[std::size_t(layer)]; }
+
+  /// Runs forward; on a tape that records, tape.backward() comes next. Throws Error for inputs of another size than expected.
+  ModelResult loss(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
+
+  /// Where the first value that is not finite comes from: "the embedding", "layer 3 (gla)", "the output"; empty if there is
+  /// none. Clears the tape.
+  [[nodiscard]] std::string first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
+
+  /// Streaming, for language models. Logits [B, vocabulary] are those after the last token; they belong to the model and are
+  /// valid until its next call. What the tape held stays as it was.
+  [[nodiscard]] ModelState<T> start(Index B) const;
+  [[nodiscard]] ModelState<T> load_state(const std::string& path) const;
+  /// tokens [B, n], n > 0.
+  View<const T, 2> prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
+  /// tokens [B].
+  View<const T, 2> step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
+
+ private:
+  struct Decoder {
+    NormLayer<T> norm;
+    Linear<T> linear;
+  };
+  [[nodiscard]] std::vector<const graph::Graph*> graphs() const;
+  [[nodiscard]] Index streams() const { return 2 * Index(blocks_.size()) + 1; }
+  void check_input(const ModelInput& in) const;
+  [[nodiscard]] Var<T> front(Tape<T>& tape, const ModelInput& in, const Pass& pass);
+  [[nodiscard]] Var<T> blocks(Tape<T>& tape, Var<T> x, const Pass& pass);
+  [[nodiscard]] Var<T> run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pass& pass);
+  [[nodiscard]] Var<T> pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const;
+  [[nodiscard]] Var<T> decoded(Tape<T>& tape, Var<T> x) const;
+  ModelResult read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in);
+  ModelResult read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in);
+
+  ModelConfig config_;
+  std::optional<Embedding<T>> embedding_;
+  Var<T> positions_;
+  std::optional<Linear<T>> input_;
+  std::vector<Block<T>> blocks_;
+  std::optional<NormLayer<T>> norm_;
+  std::vector<Decoder> decoder_;
+  Var<T> head_, head_bias_;
+  std::vector<std::int64_t> predicted_;
+  std::vector<float> outputs_;
+  std::vector<T> logits_;
+};
+
+extern template class Model<float>;
+extern template class Model<double>;
+
+}  // namespace isomer

@@ -1,0 +1,70 @@
+// Streaming: the states of all layers go on, a stretch of tokens at a time.
+#include <algorithm>
+
+#include "isomer/autograd/elementwise.h"
+#include "isomer/autograd/linear.h"
+#include "isomer/base/error.h"
+#include "isomer/models/model.h"
+
+namespace isomer {
+
+namespace {
+// Tokens of all sequences that run at a time: as many as keep products busy, so that memory does not grow with the prompt.
+constexpr Index kStretch = 1024;
+}  // namespace
+
+template <class T>
+ModelState<T> Model<T>::start(Index B) const {
+  require(config_.kind == ModelKind::language, "model", "expected a language model to stream, got one of kind ",
+          name_of(config_.kind));
+  return ModelState<T>(graphs(), B);
+}
+
+template <class T>
+ModelState<T> Model<T>::load_state(const std::string& path) const {
+  return ModelState<T>::load(path, graphs());
+}
+
+template <class T>
+View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) {
+  const Index B = state.batch(), n = Index(tokens.size()) / B, V = head_.dim(2);
+  require(n > 0 && Index(tokens.size()) == B * n, "model", "expected as many tokens for each of ", B, " sequences, got ",
+          tokens.size());
+  require(state.layers().size() == blocks_.size(), "model", "expected a state of ", blocks_.size(), " layers, got ",
+          state.layers().size());
+  const View<const std::int64_t, 2> all = contiguous(tokens.data(), {B, n});
+  logits_.resize(std::size_t(B * V));
+  const Index stretch = std::max<Index>(1, kStretch / B);
+  for (Index begin = 0; begin < n; begin += stretch) {
+    const typename Tape<T>::Aside aside(tape);
+    tape.without_recording([&] {
+      const Index size = std::min(stretch, n - begin);
+      Var<T> x = (*embedding_)(tape, slice(all, 1, begin, size));
+      for (std::size_t layer = 0; layer < blocks_.size(); ++layer) x = blocks_[layer].prefill(tape, x, state.layers()[layer]);
+      if (begin + size < n) return;
+      const Var<T> last = Tape<T>::part(x, slice(x.value, 1, size - 1, 1));
+      Var<T> y = linear(tape, (*norm_)(tape, last), head_);
+      if (config_.logit_cap > 0) y = unary(tape, Unary::softcap, y, {.a = config_.logit_cap});
+      std::copy_n(y.value.data, B * V, logits_.data());
+    });
+  }
+  return contiguous<const T>(logits_.data(), {B, V});
+}
+
+template <class T>
+View<const T, 2> Model<T>::step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) {
+  require(Index(tokens.size()) == state.batch(), "model", "expected one token for each of ", state.batch(), " sequences, got ",
+          tokens.size());
+  return prefill(tape, tokens, state);
+}
+
+template ModelState<float> Model<float>::start(Index) const;
+template ModelState<double> Model<double>::start(Index) const;
+template ModelState<float> Model<float>::load_state(const std::string&) const;
+template ModelState<double> Model<double>::load_state(const std::string&) const;
+template View<const float, 2> Model<float>::prefill(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&);
+template View<const double, 2> Model<double>::prefill(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&);
+template View<const float, 2> Model<float>::step(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&);
+template View<const double, 2> Model<double>::step(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&);
+
+}  // namespace isomer

@@ -1,0 +1,259 @@
+#include "isomer/models/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "isomer/models/cost.h"
+#include "isomer/models/testing.h"
+
+namespace isomer {
+namespace {
+using testing::Data;
+using testing::error_of;
+using testing::small_config;
+using testing::SmallModel;
+
+struct KindCase {
+  const char* name;
+  ModelConfig config;
+  Pass pass = {};
+  std::vector<Index> lengths = {};
+};
+
+void PrintTo(const KindCase& one, std::ostream* os) { *os << one.name; }
+
+std::vector<KindCase> kinds() {
+  using enum ModelKind;
+  ModelConfig untied = small_config(language), capped = small_config(language), bare = small_config(language),
+              hybrid = small_config(language), gelu = small_config(encoder);
+  untied.tied = false;
+  untied.classes = 7;
+  untied.dropout = 0.3;
+  capped.logit_cap = 2;
+  capped.norm = Norm::layer;
+  bare.mlp = MlpKind::none;
+  hybrid.layers = testing::hybrid_layers();
+  gelu.mlp = MlpKind::gelu;
+  gelu.mlp_factor = 2;
+  return {{"language", small_config(language)},
+          {"untied", untied, {.seed = 3, .step = 5, .dropout = true}},
+          {"recomputed", untied, {.seed = 3, .step = 5, .dropout = true, .recompute = true}},
+          {"capped", capped},
+          {"bare", bare},
+          {"hybrid", hybrid, {.window = 2, .recompute = true}},
+          {"classifier", small_config(classifier)},
+          {"padded", small_config(classifier), {}, {7, 3}},
+          {"encoder", gelu, {}, {5, 7}},
+          {"vision", small_config(vision)},
+          {"regression", small_config(regression)},
+          {"autoencoder", small_config(autoencoder)}};
+}
+
+class EveryKind : public ::testing::TestWithParam<KindCase> {
+ protected:
+  Context context_{2};
+};
+INSTANTIATE_TEST_SUITE_P(Models, EveryKind, ::testing::ValuesIn(kinds()), [](const auto& one) { return one.param.name; });
+
+template <class T>
+std::vector<std::vector<T>> gradients(const Parameters<T>& parameters) {
+  std::vector<std::vector<T>> all;
+  for (const Parameter<T>& p : parameters.all()) all.emplace_back(p.gradient().begin(), p.gradient().end());
+  return all;
+}
+
+TEST_P(EveryKind, HasTheGradientsOfItsLoss) {
+  SmallModel<double> small(GetParam().config);
+  Data data(GetParam().config, 2, 7);
+  data.lengths = GetParam().lengths;
+  Tape<double> tape(context_), plain(context_, Record::no);
+  const auto value = [&] {
+    const double loss = small.model.loss(plain, data.input(), GetParam().pass).loss;
+    plain.clear();
+    return loss;
+  };
+  const ModelResult result = small.model.loss(tape, data.input(), GetParam().pass);
+  EXPECT_DOUBLE_EQ(result.loss, value());
+  tape.backward();
+  Rng rng(4);
+  for (const Parameter<double>& p : small.parameters.all()) {
+    if (!p.trained()) continue;
+    ASSERT_EQ(p.gradient().size(), p.values().size()) << p.name();
+    const std::vector<double> before(p.values().begin(), p.values().end());
+    double want = 0, norm = 0, length = 0;
+    std::vector<double> direction(before.size());
+    for (double& d : direction) {
+      d = rng.normal();
+      length += d * d;
+    }
+    for (std::size_t i = 0; i < direction.size(); ++i) {
+      direction[i] /= std::sqrt(length);
+      want += direction[i] * p.gradient()[i];
+      norm += p.gradient()[i] * p.gradient()[i];
+    }
+    const auto at = [&](double step) {
+      for (std::size_t i = 0; i < before.size(); ++i) p.values()[i] = before[i] + step * direction[i];
+      return value();
+    };
+    constexpr double kStep = 2e-6;
+    const double slope = (at(kStep) - at(-kStep)) / (2 * kStep);
+    (void)at(0);
+    // Not relative to the slope alone, which may vanish along a direction.
+    EXPECT_LE(std::abs(slope - want), 1e-6 * std::sqrt(norm) + 1e-9) << p.name();
+  }
+}
+
+TEST_P(EveryKind, IsTheSameForEveryNumberOfThreads) {
+  const auto train = [&](int threads) {
+    Context context(threads);
+    SmallModel<float> small(GetParam().config);
+    Data data(GetParam().config, 2, 7);
+    data.lengths = GetParam().lengths;
+    Tape<float> tape(context);
+    const double loss = small.model.loss(tape, data.input(), GetParam().pass).loss;
+    tape.backward();
+    return std::pair(loss, gradients(small.parameters));
+  };
+  const auto one = train(1), two = train(2);
+  EXPECT_EQ(one.first, two.first);
+  EXPECT_EQ(one.second, two.second);
+}
+
+TEST_P(EveryKind, AllocatesNothingAfterTheFirstSteps) {
+  SmallModel<float> small(GetParam().config);
+  Data data(GetParam().config, 2, 7);
+  data.lengths = GetParam().lengths;
+  // Which of several threads first meets a large task is left to chance, and so is when it takes memory for it.
+  Context context(1);
+  Tape<float> tape(context);
+  long after_second = 0;
+  for (int step = 0; step < 4; ++step) {
+    small.parameters.zero_gradients();
+    (void)small.model.loss(tape, data.input(), GetParam().pass);
+    tape.backward();
+    tape.clear();
+    // The first call takes memory piece by piece, the second takes what it was as one.
+    if (step == 1) after_second = testing::allocations();
+  }
+  EXPECT_EQ(testing::allocations(), after_second);
+}
+
+TEST_P(EveryKind, CostsWhatIsSaidOfIt) {
+  SmallModel<float> small(GetParam().config);
+  const ModelCost cost = cost_of(GetParam().config, 7);
+  EXPECT_EQ(cost.parameters, small.parameters.trained_size());
+  EXPECT_GT(cost.flops_per_token, 0);
+}
+
+TEST_P(EveryKind, KeepsItsWeightsInAFile) {
+  SmallModel<float> small(GetParam().config, 1), other(GetParam().config, 2);
+  Data data(GetParam().config, 2, 7);
+  Tape<float> tape(context_, Record::no);
+  const double loss = small.model.loss(tape, data.input()).loss;
+  EXPECT_NE(other.model.loss(tape, data.input()).loss, loss);
+  const std::string path = ::testing::TempDir() + "isomer_model_test_" + GetParam().name + ".safetensors";
+  small.parameters.save(path);
+  other.parameters.load(path);
+  EXPECT_EQ(other.model.loss(tape, data.input()).loss, loss);
+  std::remove(path.c_str());
+}
+
+TEST(Model, HasTheNamesOfItsParts) {
+  SmallModel<float> tied(small_config(ModelKind::language));
+  std::string names;
+  for (const auto& p : tied.parameters.all()) names += p.name() + " ";
+  EXPECT_EQ(names.find("embedding.weight layers.0.norm1.weight layers.0.mixer.q.weight"), 0) << names;
+  for (const char* name : {"layers.0.norm2.weight", "layers.1.mlp.gate.weight", "layers.1.mlp.down.weight", "norm.weight"})
+    EXPECT_NE(names.find(std::string(" ") + name + " "), std::string::npos) << names;
+  EXPECT_EQ(names.find("head"), std::string::npos) << "the embedding is the head";
+  SmallModel<float> vision(small_config(ModelKind::vision));
+  for (const char* name : {"input.weight", "input.bias", "positions.weight", "head.weight", "head.bias"})
+    EXPECT_EQ(vision.parameters.find(name).name(), name);
+}
+
+TEST(Model, PredictsWhatHasTheLargestLogit) {
+  const ModelConfig config = small_config(ModelKind::language);
+  SmallModel<float> small(config);
+  Data data(config, 2, 6);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const ModelResult first = small.model.loss(tape, data.input());
+  EXPECT_EQ(first.count, 8);
+  ASSERT_EQ(first.predicted.size(), data.labels.size());
+  for (std::size_t i = 0; i < data.labels.size(); ++i) EXPECT_EQ(first.predicted[i] < 0, data.labels[i] < 0);
+  // With those as labels all are right.
+  data.labels.assign(first.predicted.begin(), first.predicted.end());
+  const ModelResult second = small.model.loss(tape, data.input());
+  EXPECT_EQ(second.correct, 8);
+  EXPECT_LT(second.loss, first.loss);
+}
+
+TEST(Model, TakesTheWindowOfAPassWhereThereIsOne) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = {{"sliding-window", {{"heads", "2"}, {"window", "6"}}}, {"softmax", {{"heads", "2"}}}};
+  SmallModel<float> wide(config);
+  config.layers[0].options["window"] = "2";
+  SmallModel<float> narrow(config);
+  const Data data(config, 2, 8);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const double want = narrow.model.loss(tape, data.input()).loss;
+  EXPECT_EQ(wide.model.loss(tape, data.input(), {.window = 2}).loss, want);
+  EXPECT_NE(wide.model.loss(tape, data.input()).loss, want);
+}
+
+TEST(Model, DropsOtherNumbersInEveryStep) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.dropout = 0.2;
+  SmallModel<float> small(config);
+  const Data data(config, 2, 8);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const auto loss = [&](const Pass& pass) { return small.model.loss(tape, data.input(), pass).loss; };
+  EXPECT_EQ(loss({.seed = 1, .step = 2, .dropout = true}), loss({.seed = 1, .step = 2, .dropout = true}));
+  EXPECT_NE(loss({.seed = 1, .step = 2, .dropout = true}), loss({.seed = 1, .step = 3, .dropout = true}));
+  EXPECT_EQ(loss({.seed = 1, .step = 2}), loss({.seed = 1, .step = 3}));
+}
+
+TEST(Model, SaysWhereAValueIsFirstNotFinite) {
+  const ModelConfig config = small_config(ModelKind::language);
+  SmallModel<float> small(config);
+  const Data data(config, 2, 8);
+  Context context(1);
+  Tape<float> tape(context);
+  EXPECT_EQ(small.model.first_not_finite(tape, data.input()), "");
+  const auto spoiled = [&](const char* name) {
+    float& x = small.parameters.find(name).values()[0];
+    const float before = std::exchange(x, std::numeric_limits<float>::infinity());
+    const std::string place = small.model.first_not_finite(tape, data.input());
+    x = before;
+    return place;
+  };
+  EXPECT_EQ(spoiled("layers.1.mixer.v.weight"), "layer 1 (gla)");
+  EXPECT_EQ(spoiled("layers.0.mlp.down.weight"), "layer 0 (softmax)");
+  EXPECT_EQ(spoiled("norm.weight"), "the output");
+}
+
+TEST(Model, RefusesInputsOfAnotherSize) {
+  const ModelConfig config = small_config(ModelKind::language);
+  SmallModel<float> small(config);
+  Data data(config, 2, 4);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const auto error = [&](const ModelInput& in) { return error_of([&] { (void)small.model.loss(tape, in); }); };
+  ModelInput in = data.input();
+  in.B = 3;
+  EXPECT_EQ(error(in), "model: expected 12 tokens, got 8");
+  in = data.input();
+  in.labels = in.labels.first(2);
+  EXPECT_EQ(error(in), "model: expected 8 labels, got 2");
+  in = data.input();
+  data.lengths = {4, 5};
+  in.lengths = data.lengths;
+  EXPECT_EQ(error(in), "model: expected lengths from 1 to 4, got 5");
+  EXPECT_EQ(error({}), "model: expected at least one token, got 0 sequences of 0");
+}
+
+}  // namespace
+}  // namespace isomer

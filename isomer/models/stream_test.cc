@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "isomer/models/testing.h"
+
+namespace isomer {
+namespace {
+using testing::Data;
+using testing::error_of;
+using testing::small_config;
+using testing::SmallModel;
+
+ModelConfig hybrid() {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = testing::hybrid_layers();
+  config.logit_cap = 5;
+  return config;
+}
+
+constexpr Index kBatch = 2, kTokens = 13;
+
+/// Tokens begin … end − 1 of every sequence.
+std::vector<std::int64_t> part(const Data& data, Index begin, Index end) {
+  std::vector<std::int64_t> tokens;
+  for (Index b = 0; b < data.B; ++b)
+    tokens.insert(tokens.end(), data.tokens.begin() + b * data.T + begin, data.tokens.begin() + b * data.T + end);
+  return tokens;
+}
+
+double cross_entropy(View<const double, 2> logits, Index b, Index label) {
+  double sum = 0;
+  for (Index v = 0; v < logits.shape[1]; ++v) sum += std::exp(logits(b, v));
+  return std::log(sum) - logits(b, label);
+}
+
+TEST(Streaming, GivesTheLossesOfTraining) {
+  const ModelConfig config = hybrid();
+  SmallModel<double> small(config);
+  Data data(config, kBatch, kTokens);
+  Context context(2);
+  Tape<double> tape(context, Record::no);
+  // The loss at one token of one sequence.
+  const auto want = [&](Index b, Index t, std::int64_t label) {
+    data.labels.assign(std::size_t(kBatch * kTokens), -1);
+    data.labels[std::size_t(b * kTokens + t)] = label;
+    return small.model.loss(tape, data.input()).loss;
+  };
+  for (const Index prompt : {1, 4, 12}) {
+    ModelState<double> state = small.model.start(kBatch);
+    View<const double, 2> logits = small.model.prefill(tape, part(data, 0, prompt), state);
+    for (Index t = prompt - 1;;) {
+      EXPECT_EQ(state.position(), t + 1);
+      const std::vector<double> copy(logits.data, logits.data + logits.size());
+      for (Index b = 0; b < kBatch; ++b)
+        for (const std::int64_t label : {0, 7})
+          EXPECT_NEAR(cross_entropy(contiguous(copy.data(), {kBatch, 11}), b, label), want(b, t, label), 1e-12);
+      if (++t == kTokens) break;
+      logits = small.model.step(tape, part(data, t, t + 1), state);
+    }
+  }
+}
+
+TEST(Streaming, CutsLongPromptsWithoutChangingTheResult) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = {{"mlstm", {{"heads", "2"}}}, {"sliding-window", {{"heads", "2"}, {"window", "16"}}}};
+  SmallModel<double> small(config);
+  const Data data(config, 3, 1100);
+  Context context(2);
+  Tape<double> tape(context, Record::no);
+  ModelState<double> whole = small.model.start(3), cut = small.model.start(3);
+  const View<const double, 2> logits = small.model.prefill(tape, part(data, 0, 1100), whole);
+  const std::vector<double> want(logits.data, logits.data + logits.size());
+  (void)small.model.prefill(tape, part(data, 0, 700), cut);
+  const View<const double, 2> got = small.model.prefill(tape, part(data, 700, 1100), cut);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got.data[i], want[i], 1e-11);
+  EXPECT_EQ(whole.position(), 1100);
+}
+
+TEST(Streaming, HasAStateThatCanBeForkedAndSaved) {
+  const ModelConfig config = hybrid();
+  SmallModel<float> small(config);
+  const Data data(config, kBatch, kTokens);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  ModelState<float> state = small.model.start(kBatch);
+  (void)small.model.prefill(tape, part(data, 0, 7), state);
+  const std::string path = ::testing::TempDir() + "isomer_model_state.safetensors";
+  state.save(path);
+  ModelState<float> fork = state, loaded = small.model.load_state(path);
+  EXPECT_EQ(loaded.bytes(), state.bytes());
+  EXPECT_EQ(loaded.position(), 7);
+  (void)small.model.step(tape, part(data, 0, 1), fork);  // goes its own way
+  const auto rest = [&](ModelState<float>& from) {
+    const View<const float, 2> logits = small.model.prefill(tape, part(data, 7, 13), from);
+    return std::vector<float>(logits.data, logits.data + logits.size());
+  };
+  const std::vector<float> want = rest(state);
+  EXPECT_EQ(rest(loaded), want);
+  EXPECT_NE(rest(fork), want);
+
+  ModelConfig config2 = config;
+  config2.layers.pop_back();
+  SmallModel<float> other(config2);
+  const std::string error = error_of([&] { (void)other.model.load_state(path); });
+  EXPECT_EQ(error.find("cannot load " + path + ": state: expected the fingerprint gla-"), 0) << error;
+  std::remove(path.c_str());
+}
+
+TEST(Streaming, TakesNoMemoryForStepsOfRecurrentLayers) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = {{"gla", {{"heads", "2"}}}, {"sliding-window", {{"heads", "2"}, {"window", "3"}}}};
+  SmallModel<float> small(config);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  ModelState<float> state = small.model.start(1);
+  const std::int64_t token = 3;
+  long before = 0;
+  for (int step = 0; step < 20; ++step) {
+    if (step == 8) before = testing::allocations();
+    (void)small.model.step(tape, {&token, 1}, state);
+  }
+  EXPECT_EQ(testing::allocations(), before);
+}
+
+TEST(Streaming, IsForLanguageModels) {
+  SmallModel<float> classifier(small_config(ModelKind::classifier));
+  EXPECT_EQ(error_of([&] { (void)classifier.model.start(1); }),
+            "model: expected a language model to stream, got one of kind classifier");
+  SmallModel<float> small(small_config(ModelKind::language));
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  ModelState<float> state = small.model.start(2);
+  const std::vector<std::int64_t> three{1, 2, 3};
+  EXPECT_EQ(error_of([&] { (void)small.model.step(tape, three, state); }),
+            "model: expected one token for each of 2 sequences, got 3");
+  EXPECT_EQ(error_of([&] { (void)small.model.prefill(tape, three, state); }),
+            "model: expected as many tokens for each of 2 sequences, got 3");
+}
+
+}  // namespace
+}  // namespace isomer
