@@ -10,8 +10,7 @@
 //
 // Its parameters are in the store, under `prefix`; draw them with initialise(). Linear nodes of one input are one product.
 // prefill and step give what forward gives for the same tokens, wherever the sequence is cut, and leave nothing on the tape to go
-// back through. A mixer serves one thread at a time. After the first call no memory is taken but what a state grows by, and a few
-// words for the plans of laws.
+// back through. A mixer serves one thread at a time. After the first call nothing is allocated but what a state grows by.
 #include <string>
 #include <vector>
 

@@ -16,8 +16,8 @@ using Shape = std::array<Index, 4>;
 Shape common_shape(const char* op, const Shape& a, const Shape& b) {
   Shape y = a;
   for (std::size_t axis = 0; axis < 4; ++axis) {
-    require(a[axis] == b[axis] || a[axis] == 1 || b[axis] == 1, op, "expected b with axes of size 1 or of the size in a, ",
-            shape_text(a), ", got ", shape_text(b));
+    if (a[axis] != b[axis] && a[axis] != 1 && b[axis] != 1)
+      fail(op, "expected b with axes of size 1 or of the size in a, ", shape_text(a), ", got ", shape_text(b));
     if (a[axis] == 1) y[axis] = b[axis];
   }
   return y;

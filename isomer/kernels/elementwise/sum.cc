@@ -136,10 +136,10 @@ void sum_to(const SumInputs<T>& in, View<T, 4> y, Accumulate accumulate, Context
       if (s[axis] != shape[axis] && s[axis] != 1) return false;
     return true;
   };
-  require(fits(y.shape), "sum_to", "expected y with axes of size 1 or as in x, ", shape_text(shape), ", got ",
-          shape_text(y.shape));
-  require(!in.weight.present() || fits(in.weight.shape), "sum_to", "expected weight with axes of size 1 or as in x, ",
-          shape_text(shape), ", got ", shape_text(in.weight.shape));
+  if (!fits(y.shape))
+    fail("sum_to", "expected y with axes of size 1 or as in x, ", shape_text(shape), ", got ", shape_text(y.shape));
+  if (in.weight.present() && !fits(in.weight.shape))
+    fail("sum_to", "expected weight with axes of size 1 or as in x, ", shape_text(shape), ", got ", shape_text(in.weight.shape));
   const Pass pass(shape, {in.x.stride, strides_in(in.weight, shape), strides_in(y, shape)});
   if (pass.empty()) {
     const T zero = 0;
