@@ -37,7 +37,7 @@ class Mqar final : public Task {
   Mqar(const TaskOptions& options, bool based)
       : Task(options),
         based_(based),
-        plain_(based ? kBasedTest.back() : Mix{options.size("length", 4, 1 << 20), options.size("pairs", 1, 1 << 18)}),
+        plain_(based ? kBasedTest.back() : Mix{options.size("length", 4, 1 << 20), options.size("pairs", 1, 1 << 14)}),
         random_filler_(options.choice("filler", {"zero", "random"}) == 1),
         power_(options.number("power", 0, 1)) {
     const auto [length, pairs] = plain_;

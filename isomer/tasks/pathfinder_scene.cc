@@ -27,14 +27,16 @@ double square_distance(Point p, const Dash& dash) {
 class Grower {
  public:
   Grower(Rng& rng, const Style& style, Scene& scene, std::span<std::int64_t> taken)
-      : rng_(rng), style_(style), scene_(scene), taken_(taken) {}
+      : rng_(rng), style_(style), scene_(scene), taken_(taken) {
+    scene_.count = 0;
+    const Index last = style_.size - 1;
+    for (Index y = 0; y <= last; ++y)
+      for (Index x = 0; x <= last; ++x) cell(x, y) = x == 0 || y == 0 || x == last || y == last ? -1 : 0;
+  }
 
   /// False when a snake is stuck.
   [[nodiscard]] bool long_snakes() {
-    scene_.count = 0;
-    for (Index y = 0; y < style_.size; ++y)
-      for (Index x = 0; x < style_.size; ++x)
-        cell(x, y) = std::min({x, y, style_.size - 1 - x, style_.size - 1 - y}) == 0 ? -1 : 0;
+    forget(0);
     const Index border = Index(2 * style_.seed_distance);
     const Point first{0.5 + double(draw::between(rng_, border, style_.size - 1 - border)),
                       0.5 + double(draw::between(rng_, border, style_.size - 1 - border))};
@@ -60,9 +62,7 @@ class Grower {
       bool whole = place(last);
       for (Index i = 1; whole && i < std::max<Index>(style_.contour / 3, 1); ++i) whole = extend(last);
       if (whole) return;
-      for (std::int64_t& id : taken_)
-        if (id > std::int64_t(before)) id = 0;
-      scene_.count = before;
+      forget(before);
     }
   }
 
@@ -72,32 +72,42 @@ class Grower {
     return x < 0 || y < 0 || x >= style_.size || y >= style_.size ? -1 : cell(x, y);
   }
 
-  /// Calls visit(x, y) for every cell that the dash with its margin covers wholly.
+  /// Does visit(x, y) hold for every cell that the dash with its margin covers wholly?
   template <class Visit>
-  void each_cell(const Dash& dash, Visit visit) const {
+  bool each_cell(const Dash& dash, Visit visit) const {
     const double reach = style_.thickness / 2 + scene_.margin;
     const auto low = [&](double a, double b) { return Index(std::floor(std::min(a, b) - reach)); };
     const auto high = [&](double a, double b) { return Index(std::ceil(std::max(a, b) + reach)); };
-    for (Index y = low(dash.tail.y, dash.head.y); y < high(dash.tail.y, dash.head.y); ++y)
-      for (Index x = low(dash.tail.x, dash.head.x); x < high(dash.tail.x, dash.head.x); ++x) {
+    const Index x0 = low(dash.tail.x, dash.head.x), x1 = high(dash.tail.x, dash.head.x);
+    const Index y0 = low(dash.tail.y, dash.head.y), y1 = high(dash.tail.y, dash.head.y);
+    for (Index y = y0; y < y1; ++y)
+      for (Index x = x0; x < x1; ++x) {
         bool whole = true;
         for (int i = 0; i < 4 && whole; ++i)
           whole = square_distance({double(x) + 0.25 + 0.5 * (i & 1), double(y) + 0.25 + 0.25 * (i & 2)}, dash) <= reach * reach;
-        if (whole) visit(x, y);
+        if (whole && !visit(x, y)) return false;
       }
+    return true;
+  }
+
+  /// Takes the dashes from this number on away.
+  void forget(std::size_t first) {
+    const auto clear = [&](Index x, Index y) {
+      cell(x, y) = 0;
+      return true;
+    };
+    for (; scene_.count > first; --scene_.count) each_cell(scene_.dashes[scene_.count - 1], clear);
   }
 
   /// Puts the dash there unless its cells are taken; those of dash number `neighbour` do not count.
   [[nodiscard]] bool place(const Dash& dash, std::int64_t neighbour = 0) {
-    bool fits = scene_.count < kMostDashes;
-    each_cell(dash, [&](Index x, Index y) {
-      const std::int64_t id = at(x, y);
-      fits = fits && (id == 0 || id == neighbour);
-    });
-    if (!fits) return false;
+    const auto fits = [&](Index x, Index y) { return at(x, y) == 0 || at(x, y) == neighbour; };
+    if (scene_.count == kMostDashes || !each_cell(dash, fits)) return false;
     scene_.dashes[scene_.count++] = dash;
-    each_cell(dash, [&](Index x, Index y) { cell(x, y) = std::int64_t(scene_.count); });
-    return true;
+    return each_cell(dash, [&](Index x, Index y) {
+      cell(x, y) = std::int64_t(scene_.count);
+      return true;
+    });
   }
 
   /// No cell within the margin is taken by another dash.

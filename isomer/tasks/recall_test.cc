@@ -101,7 +101,7 @@ TEST(Mqar, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error_of("mqar", {{"length", "64"}, {"pairs", "17"}}), "mqar: expected a length of at least 4 × pairs = 68, got 64");
   EXPECT_EQ(error_of("mqar", {{"length", "63"}}), "mqar: expected an even length, got 63");
   EXPECT_EQ(error_of("mqar", {{"vocabulary", "64"}}), "mqar: expected a vocabulary larger than the length of 64, got 64");
-  EXPECT_EQ(error_of("mqar", {{"pairs", "0"}}), "mqar: expected pairs from 1 to 262144, got 0");
+  EXPECT_EQ(error_of("mqar", {{"pairs", "0"}}), "mqar: expected pairs from 1 to 16384, got 0");
   EXPECT_EQ(error_of("mqar", {{"power", "2"}}), "mqar: expected power from 0 to 1, got 2");
 }
 

@@ -166,7 +166,7 @@ TEST_P(EveryTask, ExplainsItsOptions) {
   }
 }
 
-/// A training step takes milliseconds an example; a generator must be far below.
+/// Training takes more than 100 us a token on one core; a generator must be far below, even on a busy machine.
 TEST_P(EveryTask, IsFast) {
   Batch batch;
   task->fill(Split::train, 0, 16, batch);
@@ -174,7 +174,7 @@ TEST_P(EveryTask, IsFast) {
   for (std::uint64_t step = 1; step <= 8; ++step) task->fill(Split::train, 16 * step, 16, batch);
   const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / 128;
   std::printf("%-18s %9.1f us an example of %td tokens\n", std::string(type.name).c_str(), us, shape.length);
-  RecordProperty("microseconds", std::to_string(us));
+  EXPECT_LT(us / double(shape.length), 50);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tasks, EveryTask, testing::ValuesIn(tasks().begin(), tasks().end()), [](const auto& chosen) {
