@@ -50,7 +50,7 @@ struct TrainRecipe {
   Index short_window = 0;
   double short_probability = 0.5, anneal = 0.1;
   // When to look, save and stop.
-  Index log_every = 0, eval_every = 0, save_every = 0;  // 0: twenty, ten and five times a run
+  Index log_every = 0, eval_every = 0, save_every = 0;  // 0: 200, 10 and 5 times a run
   Index eval_examples = 512, keep = 2;
   double stop_at = 0;  // stop once the metric of an evaluation reaches it; 0: never
 };

@@ -1,0 +1,229 @@
+#include "isomer/train/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "isomer/base/rng.h"
+#include "isomer/mixers/preset.h"
+#include "isomer/nn/init.h"
+
+namespace isomer {
+
+namespace {
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+// Format of state.json: a run of a newer one is refused.
+constexpr int kStateVersion = 1;
+// Streams of random numbers beside those of parameters and data.
+constexpr std::uint64_t kWindowStream = 0x77696e646f77;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+ModelKind kind_of(const Recipe& recipe, const TaskShape& task) {
+  const std::string& name = recipe.model.kind;
+  ModelKind natural = ModelKind::language;
+  switch (task.kind) {
+    case TaskKind::tokens: natural = ModelKind::language; break;
+    case TaskKind::tokens_class: natural = ModelKind::classifier; break;
+    case TaskKind::vectors: natural = ModelKind::regression; break;
+    case TaskKind::vectors_class: natural = ModelKind::vision; break;
+    case TaskKind::autoencoder: natural = ModelKind::autoencoder; break;
+  }
+  if (name == "auto") return natural;
+  const ModelKind wanted = model_kind_named(name);
+  const bool fits = wanted == natural || (natural == ModelKind::classifier && wanted == ModelKind::encoder);
+  if (!fits)
+    fail_in_recipe(
+        recipe, "model.kind",
+        "expected a model.kind that fits the task " + recipe.task + " (" + std::string(name_of(natural)) + "), got " + name);
+  return wanted;
+}
+
+/// Options for one layer: those of [mixer.all] that its preset knows, then its own.
+Settings options_for(const Recipe& recipe, const std::string& preset, const Place& place) {
+  Settings settings;
+  const auto own = recipe.mixers.find(preset), all = recipe.mixers.find("all");
+  if (own != recipe.mixers.end()) settings = own->second;
+  if (all == recipe.mixers.end()) return settings;
+  for (const MixerOption& option : options_of(find_preset(preset), place, settings))
+    if (const auto given = all->second.find(option.name); given != all->second.end()) settings.insert(*given);
+  return settings;
+}
+
+void check_mixer_tables(const Recipe& recipe, const std::vector<std::string>& layers) {
+  for (const auto& [preset, settings] : recipe.mixers) {
+    if (preset == "all" || std::find(layers.begin(), layers.end(), preset) != layers.end()) continue;
+    try {
+      (void)find_preset(preset);
+    } catch (const Error& error) {
+      fail_in_recipe(recipe, "mixer." + preset, error.what());
+    }
+    fail_in_recipe(recipe, "mixer." + preset, "options for " + preset + ", which no layer is");
+  }
+}
+}  // namespace
+
+std::unique_ptr<Task> task_of(const Recipe& recipe) {
+  try {
+    return make_task(recipe.task, recipe.task_settings);
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, "task", error.what());
+  }
+}
+
+ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
+  const ModelRecipe& m = recipe.model;
+  const std::vector<std::string> names = layers_of(m);
+  ModelConfig config;
+  config.kind = kind_of(recipe, task);
+  config.width = m.width;
+  config.mlp = mlp_named(m.mlp);
+  config.mlp_factor = m.mlp_factor;
+  config.norm = m.norm == "rms" ? Norm::rms : Norm::layer;
+  config.tied = m.tied;
+  config.dropout = m.dropout;
+  config.logit_cap = m.logit_cap;
+  config.vocabulary = task.vocabulary;
+  config.classes = task.classes;
+  config.features = task.features;
+  config.outputs = task.outputs;
+  config.length = task.length;
+  check_mixer_tables(recipe, names);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Place place{.width = m.width, .layer = Index(i), .layers = Index(names.size())};
+    try {
+      config.layers.push_back({names[i], options_for(recipe, names[i], place)});
+      (void)build_mixer(names[i], place, config.layers.back().options);
+    } catch (const Error& error) {
+      fail_in_recipe(recipe, recipe.mixers.contains(names[i]) ? "mixer." + names[i] : "model.layers", error.what());
+    }
+  }
+  return config;
+}
+
+Session::Session(const Recipe& recipe, Context& context)
+    : recipe_(recipe), context_(context), task_(task_of(recipe)), config_(model_of(recipe, task_->shape())), tape_(context) {
+  const TrainRecipe& t = recipe_.train;
+  model_ = std::make_unique<Model<float>>(config_, parameters_);
+  initialise(parameters_, t.seed);
+  optimiser_ = std::make_unique<Optimiser<float>>(parameters_, OptimiserOptions{.kind = optimiser_named(t.optimiser),
+                                                                                .beta1 = t.beta1,
+                                                                                .beta2 = t.beta2,
+                                                                                .eps = t.eps,
+                                                                                .momentum = t.momentum,
+                                                                                .weight_decay = t.weight_decay,
+                                                                                .clip = t.clip,
+                                                                                .groups = {}});
+  schedule_ = {.kind = schedule_named(t.schedule), .steps = t.steps, .warmup = t.warmup, .final_fraction = t.final_lr};
+  check(schedule_);
+}
+
+Pass Session::pass_of(Index step) const {
+  const TrainRecipe& t = recipe_.train;
+  Pass pass{.seed = t.seed, .step = std::uint64_t(step), .dropout = config_.dropout > 0, .recompute = t.recompute};
+  if (t.short_window == 0 || double(step) >= (1 - t.anneal) * double(t.steps)) return pass;
+  Rng rng(t.seed, kWindowStream);
+  rng.seek(std::uint64_t(step) * 4);
+  if (rng.uniform() < t.short_probability) pass.window = t.short_window;
+  return pass;
+}
+
+ModelInput Session::input_of(const Batch& batch) const {
+  return {.B = batch.B,
+          .T = batch.T,
+          .tokens = batch.tokens,
+          .labels = batch.labels,
+          .inputs = batch.inputs,
+          .targets = batch.targets,
+          .lengths = batch.lengths};
+}
+
+StepReport Session::step() {
+  const Clock::time_point start = Clock::now();
+  const Index size = recipe_.train.batch;
+  task_->fill(Split::train, std::uint64_t(done_ * size), size, batch_);
+  StepReport report{.step = done_ + 1, .tokens = batch_.B * batch_.T, .data_seconds = seconds_since(start)};
+  const Pass pass = pass_of(done_);
+  report.lr = recipe_.train.lr * factor(schedule_, done_);
+  report.loss = model_->loss(tape_, input_of(batch_), pass).loss;
+  if (std::isfinite(report.loss)) tape_.backward();
+  tape_.clear();
+  const bool finite = std::isfinite(report.loss);
+  if (finite) report.gradient_norm = optimiser_->step(report.lr, context_);
+  parameters_.zero_gradients();
+  if (!finite || !std::isfinite(report.gradient_norm)) {
+    const std::string where = model_->first_not_finite(tape_, input_of(batch_), pass);
+    throw NotFinite("step " + std::to_string(report.step) + ": the " + (finite ? "gradient" : "loss") + " is not finite" +
+                    (where.empty() ? "" : "; " + where + " first produced such a value"));
+  }
+  ++done_;
+  report.seconds = seconds_since(start);
+  return report;
+}
+
+EvalReport Session::evaluate(const EvalOptions& options) {
+  const Index size = options.batch > 0 ? options.batch : recipe_.train.batch;
+  const std::uint64_t all = task_->size(Split::test);
+  const Index examples = all > 0 ? std::min(options.examples, Index(all)) : options.examples;
+  Tape<float> tape(context_, Record::no);
+  Score score;
+  double loss = 0, labels = 0;
+  for (Index first = 0; first < examples; first += size) {
+    task_->fill(Split::test, std::uint64_t(first), std::min(size, examples - first), batch_);
+    const ModelResult result = model_->loss(tape, input_of(batch_));
+    loss += result.loss * double(result.count);
+    labels += double(result.count);
+    if (config_.outputs > 0) {
+      score.add(batch_, result.outputs);
+    } else {
+      score.add(batch_, result.predicted);
+      score.add_loss(result.loss * double(result.count), double(result.count));
+    }
+    tape.clear();
+  }
+  const Metric metric = task_->shape().metric;
+  return {.loss = loss / labels, .value = score.value(metric), .metric = metric, .examples = examples};
+}
+
+Checkpoint Session::checkpoint(const std::string& extra_json) const {
+  const json state{{"version", kStateVersion}, {"step", done_}, {"seed", recipe_.train.seed}, {"extra", json::parse(extra_json)}};
+  return {.step = done_,
+          .model = parameters_.tensors(),
+          .optimiser = optimiser_->state(),
+          .config = to_json(config_),
+          .state = state.dump(1) + "\n"};
+}
+
+std::string Session::resume(const Checkpoint& checkpoint) {
+  json state;
+  try {
+    state = json::parse(checkpoint.state);
+    require(state.at("version").get<int>() <= kStateVersion, "state.json", "expected version ", kStateVersion, " or older, got ",
+            state.at("version").get<int>());
+    require(to_json(model_config(checkpoint.config, "config.json")) == to_json(config_), "checkpoint",
+            "expected one of the recipe's model, got one of another (config.json differs)");
+    parameters_.assign(checkpoint.model);
+    optimiser_->load(checkpoint.optimiser);
+    done_ = state.at("step").get<Index>();
+    return state.at("extra").dump();
+  } catch (const json::exception& problem) {
+    throw Error(std::string("state.json: ") + problem.what());
+  }
+}
+
+void Session::resume_weights(const Checkpoint& checkpoint) {
+  parameters_.assign(checkpoint.model);
+  done_ = checkpoint.step;
+}
+
+std::unique_ptr<Session> open_run(const std::string& path, Context& context) {
+  const RunFolder folder = RunFolder::open(path);
+  auto session = std::make_unique<Session>(read_recipe(folder.recipe_path()), context);
+  (void)session->resume(folder.load_latest());
+  return session;
+}
+
+}  // namespace isomer

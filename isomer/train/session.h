@@ -1,0 +1,93 @@
+#pragma once
+// Everything that a recipe stands for, ready to work: task, model, parameters, optimiser. One step at a time; the loop with its
+// folder and messages is trainer.h.
+//
+//   Session session(recipe, context);
+//   session.resume(folder.load_latest());
+//   const StepReport step = session.step();
+//   const EvalReport eval = session.evaluate({.examples = 512});
+//
+// A step depends on (recipe, step number) and the state before it alone: data, dropout and the stochastic window are drawn by
+// counters. So a resumed run continues bit by bit, and threads change nothing.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "isomer/models/model.h"
+#include "isomer/nn/optimiser.h"
+#include "isomer/nn/schedule.h"
+#include "isomer/tasks/score.h"
+#include "isomer/tasks/task.h"
+#include "isomer/train/recipe.h"
+#include "isomer/train/run_folder.h"
+
+namespace isomer {
+
+/// The model that a recipe describes for a task. Errors name the line of the recipe.
+[[nodiscard]] ModelConfig model_of(const Recipe& recipe, const TaskShape& task);
+[[nodiscard]] std::unique_ptr<Task> task_of(const Recipe& recipe);
+
+struct StepReport {
+  Index step = 0;  // how many are done
+  double loss = 0, lr = 0, gradient_norm = 0;
+  Index tokens = 0;
+  double data_seconds = 0, seconds = 0;  // making the batch; the whole step
+};
+
+struct EvalReport {
+  double loss = 0, value = 0;  // of the task's metric
+  Metric metric = Metric::token_accuracy;
+  Index examples = 0;
+};
+
+/// A loss or gradient that is not finite. The parameters are those of the step before.
+struct NotFinite : Error {
+  using Error::Error;
+};
+
+class Session {
+ public:
+  Session(const Recipe& recipe, Context& context);
+
+  /// Throws NotFinite with the step and the layer that first produced such a value.
+  StepReport step();
+  struct EvalOptions {
+    Index examples = 512, batch = 0;  // 0: the recipe's
+  };
+  [[nodiscard]] EvalReport evaluate(const EvalOptions& options);
+
+  [[nodiscard]] Index steps_done() const { return done_; }
+  [[nodiscard]] const Recipe& recipe() const { return recipe_; }
+  [[nodiscard]] const Task& task() const { return *task_; }
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] Model<float>& model() { return *model_; }
+  [[nodiscard]] Parameters<float>& parameters() { return parameters_; }
+
+  /// Parameters, optimiser and step; `extra` goes into state.json beside them.
+  [[nodiscard]] Checkpoint checkpoint(const std::string& extra_json = "{}") const;
+  /// Throws Error when the checkpoint is of another model, or of a newer version. Returns the extra JSON.
+  std::string resume(const Checkpoint& checkpoint);
+  /// The weights alone, for a task that may differ in all but the sizes of the model's input and output.
+  void resume_weights(const Checkpoint& checkpoint);
+
+ private:
+  [[nodiscard]] Pass pass_of(Index step) const;
+  [[nodiscard]] ModelInput input_of(const Batch& batch) const;
+
+  Recipe recipe_;
+  Context& context_;
+  std::unique_ptr<Task> task_;
+  ModelConfig config_;
+  Parameters<float> parameters_;
+  std::unique_ptr<Model<float>> model_;
+  std::unique_ptr<Optimiser<float>> optimiser_;
+  Schedule schedule_;
+  Tape<float> tape_;
+  Batch batch_;
+  Index done_ = 0;
+};
+
+/// The session of a run as its last checkpoint left it.
+[[nodiscard]] std::unique_ptr<Session> open_run(const std::string& path, Context& context);
+
+}  // namespace isomer

@@ -1,0 +1,39 @@
+#pragma once
+// The training loop: steps, evaluations, metrics and checkpoints of one run, and going on after any kind of stop.
+//
+//   Session session(recipe, context);
+//   RunFolder folder = RunFolder::create("runs/a", to_toml(recipe));
+//   const TrainOutcome outcome = train(session, folder, {}, stop);      // stop: set it to end after the current step
+#include <atomic>
+#include <functional>
+#include <optional>
+
+#include "isomer/train/run_folder.h"
+#include "isomer/train/session.h"
+
+namespace isomer {
+
+/// Called by the loop; all may be empty.
+struct TrainEvents {
+  std::function<void(const StepReport&, double tokens_per_second)> step = {};
+  std::function<void(Index step, const EvalReport&)> evaluated = {};
+  std::function<void(Index step)> saved = {};
+};
+
+struct TrainOutcome {
+  enum class End { finished, reached_goal, stopped };
+  End end = End::finished;
+  Index steps = 0;
+  double seconds = 0;       // of all parts of the run
+  double data_seconds = 0;  // of this part, making batches
+  std::optional<EvalReport> last_eval = {};
+};
+
+/// From where the session stands to the end of its recipe. Saves at the recipe's intervals, at the end and when stopped.
+/// Throws NotFinite, and Error when something cannot be written: checkpoints saved before are intact.
+TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents& events, const std::atomic<bool>& stop);
+
+/// Puts the session where the folder's last checkpoint stood and drops metrics after it. Without a checkpoint: from the start.
+void resume(Session& session, const RunFolder& folder);
+
+}  // namespace isomer
