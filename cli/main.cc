@@ -80,7 +80,11 @@ int main(int argc, char** argv) {
                                     add(app, "bench", "Time laws", bench_command),
                                     add(app, "list", "The mixers and what a layer of each costs", list_command),
                                     add(app, "show", "A mixer: options, equations, costs, forms", show_command),
-                                    add(app, "tasks", "List the tasks, show a task's options and examples", tasks_command)};
+                                    add(app, "tasks", "List the tasks, show a task's options and examples", tasks_command),
+                                    add(app, "train", "Train the model of a recipe", train_command),
+                                    add(app, "eval", "Score a run on its task", eval_command),
+                                    add(app, "generate", "Stream tokens from a run", generate_command),
+                                    add(app, "runs", "A table of runs", runs_command)};
   const auto who = [&] {
     for (const Entry& command : commands)
       if (command.app->parsed()) return "isomer " + command.app->get_name();

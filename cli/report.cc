@@ -1,5 +1,6 @@
 #include "cli/report.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,6 +78,12 @@ void Progress::show(std::string_view text) const {
   if (!terminal_) return;
   std::fprintf(stderr, "\r\033[K%.*s", int(text.size()), text.data());
   std::fflush(stderr);
+}
+
+long peak_memory_mib() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
 }
 
 void print_json(const Context& context, const nlohmann::ordered_json& rows) {

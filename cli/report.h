@@ -37,6 +37,9 @@ class Progress {
   bool terminal_;
 };
 
+/// The most memory that the process has taken so far.
+[[nodiscard]] long peak_memory_mib();
+
 /// {"schema": 1, "machine": …, "rows": …} on standard output.
 void print_json(const Context& context, const nlohmann::ordered_json& rows);
 

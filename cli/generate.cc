@@ -1,0 +1,98 @@
+// isomer generate: text or tokens streamed from a run's language model.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "isomer/base/error.h"
+#include "isomer/train/sample.h"
+#include "isomer/train/session.h"
+
+namespace isomer::cli {
+
+namespace {
+struct Request {
+  std::string run, prompt;
+  Index tokens = 200, top_k = 0;
+  double temperature = 0.8;
+  std::uint64_t seed = 1;
+  bool stats = false;
+  int threads = 0;
+};
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Bytes of a text model, else numbers separated by spaces.
+std::vector<std::int64_t> tokens_of(const std::string& prompt, const Session& session) {
+  std::vector<std::int64_t> tokens;
+  if (session.recipe().task == "text") {
+    for (const char c : prompt) tokens.push_back(static_cast<unsigned char>(c));
+  } else {
+    std::istringstream numbers(prompt);
+    for (std::int64_t token = 0; numbers >> token;) tokens.push_back(token);
+    if (!numbers.eof()) throw Error("--prompt: expected token numbers separated by spaces, got " + prompt);
+  }
+  if (tokens.empty()) throw Error("--prompt: expected at least one token, got none");
+  for (const std::int64_t token : tokens)
+    if (token < 0 || token >= session.config().vocabulary)
+      throw Error("--prompt: expected tokens from 0 to " + std::to_string(session.config().vocabulary - 1) + ", got " +
+                  std::to_string(token));
+  return tokens;
+}
+
+void write_token(std::int64_t token, const Session& session) {
+  if (session.recipe().task == "text") {
+    std::cout << char(token);
+  } else {
+    std::cout << session.task().spell(token) << " ";
+  }
+  std::cout << std::flush;
+}
+
+int generate_request(const Request& request) {
+  Context context(request.threads);
+  const auto session = open_run(request.run, context);
+  if (session->config().kind != ModelKind::language)
+    throw Error(request.run + ": expected a run of a language model, got a " + std::string(name_of(session->config().kind)));
+  const std::vector<std::int64_t> prompt = tokens_of(request.prompt, *session);
+  Sampler sampler({.temperature = request.temperature, .top_k = request.top_k}, request.seed);
+  Model<float>& model = session->model();
+  Tape<float> tape(context, Record::no);
+  ModelState<float> state = model.start(1);
+  const Clock::time_point begin = Clock::now();
+  View<const float, 2> logits = model.prefill(tape, prompt, state);
+  const double prefill = seconds_since(begin);
+  if (session->recipe().task == "text") std::cout << request.prompt << std::flush;
+  const Clock::time_point first = Clock::now();
+  for (Index i = 0; i < request.tokens; ++i) {
+    const std::int64_t token = sampler({logits.data, std::size_t(logits.shape[1])});
+    write_token(token, *session);
+    logits = model.step(tape, {&token, 1}, state);
+    tape.clear();
+  }
+  const double decode = seconds_since(first);
+  std::cout << std::endl;
+  if (request.stats)
+    std::cerr << "prefill " << formatted("%.0f", double(prompt.size()) / prefill) << " tokens/s, decode "
+              << formatted("%.0f", double(request.tokens) / decode) << " tokens/s, state " << state.bytes() << " bytes\n";
+  return kDone;
+}
+}  // namespace
+
+Command generate_command(CLI::App& app) {
+  auto request = std::make_shared<Request>();
+  app.add_option("run", request->run, "Folder of a run")->required();
+  app.add_option("--prompt", request->prompt, "Text (or token numbers, for tasks other than text) to go on from")->required();
+  app.add_option("--tokens", request->tokens, "How many to generate [200]")->check(CLI::NonNegativeNumber);
+  app.add_option("--temperature", request->temperature, "0 takes the likeliest token [0.8]");
+  app.add_option("--top-k", request->top_k, "Draw among the k likeliest; 0: all [0]");
+  app.add_option("--seed", request->seed, "Of the draws [1]");
+  app.add_flag("--stats", request->stats, "Print tokens per second and the size of the state");
+  add_threads(app, request->threads);
+  app.footer("Example:\n  isomer generate runs/text --prompt \"The \" --tokens 300 --stats");
+  return [request] { return generate_request(*request); };
+}
+
+}  // namespace isomer::cli

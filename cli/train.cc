@@ -1,0 +1,162 @@
+// isomer train: a recipe becomes a run folder.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "isomer/base/error.h"
+#include "isomer/train/trainer.h"
+
+namespace isomer::cli {
+
+namespace {
+struct Request {
+  std::string recipe, out;
+  std::vector<std::string> settings;
+  bool resume = false, print_config = false, dry_run = false, stats = false;
+  int threads = 0;
+};
+
+std::atomic<bool> stop_asked = false;
+
+extern "C" void ask_to_stop(int) {
+  // A second one ends the process at once.
+  std::signal(SIGINT, SIG_DFL);
+  stop_asked = true;
+}
+
+std::string text_of(double x) { return formatted("%.4g", x); }
+
+std::string clock_of(double seconds) {
+  char text[32];
+  const auto s = static_cast<long>(seconds);
+  std::snprintf(text, sizeof text, s >= 3600 ? "%ld:%02ld:%02ld" : "%.0ld%ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+  return text;
+}
+
+/// A line that is overwritten on a terminal; elsewhere a line every so often.
+class Display {
+ public:
+  explicit Display(const Recipe& recipe) : steps_(recipe.train.steps), terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+  void step(const StepReport& report, double tokens_per_second) {
+    seconds_ += report.seconds;
+    ++here_;
+    const double left = seconds_ / double(here_) * double(steps_ - report.step);
+    const std::string line = "step " + std::to_string(report.step) + "/" + std::to_string(steps_) + "  loss " +
+                             text_of(report.loss) + "  lr " + text_of(report.lr) + "  |g| " + text_of(report.gradient_norm) +
+                             "  " + formatted("%.0f", tokens_per_second) + " tokens/s  left " + clock_of(left);
+    if (terminal_) return progress_.show(bar(report.step) + line);
+    const Index every = std::max<Index>(1, steps_ / 20);
+    if (report.step % every == 0 || report.step == 1) std::cerr << line << "\n";
+  }
+  void evaluated(Index step, const EvalReport& eval) const {
+    if (terminal_) progress_.show("");
+    std::cout << "step " << step << ": " << name_of(eval.metric) << " " << text_of(eval.value) << ", loss " << text_of(eval.loss)
+              << " on " << eval.examples << " test examples" << std::endl;
+  }
+
+ private:
+  [[nodiscard]] std::string bar(Index step) const {
+    constexpr Index kCells = 20;
+    std::string cells;
+    for (Index i = 0; i < kCells; ++i) cells += i < step * kCells / steps_ ? "#" : ".";
+    return "[" + cells + "] ";
+  }
+  Index steps_, here_ = 0;
+  double seconds_ = 0;
+  bool terminal_;
+  Progress progress_;
+};
+
+std::string default_folder(const std::string& recipe) {
+  const std::string stem = std::filesystem::path(recipe).stem().string();
+  for (int i = 1;; ++i) {
+    const std::string path = "runs/" + stem + (i == 1 ? "" : "-" + std::to_string(i));
+    if (!std::filesystem::exists(path)) return path;
+  }
+}
+
+int print_plan(Session& session) {
+  const TrainRecipe& t = session.recipe().train;
+  const double tokens = double(t.batch) * double(session.task().shape().length);
+  std::cout << "parameters  " << session.parameters().trained_size() << "\n"
+            << "tokens      " << formatted("%.0f", tokens) << " a step, " << formatted("%.4g", tokens * double(t.steps)) << " in "
+            << t.steps << " steps\n";
+  // Two steps: the first sets up memory.
+  (void)session.step();
+  const StepReport second = session.step();
+  std::cout << "a step      " << formatted("%.1f", second.seconds * 1e3) << " ms, "
+            << formatted("%.0f", double(second.tokens) / second.seconds) << " tokens/s\n"
+            << "the run     about " << clock_of(second.seconds * double(t.steps)) << " without evaluations\n"
+            << "memory      " << peak_memory_mib() << " MiB at most so far\n";
+  return kDone;
+}
+
+void report_end(const TrainOutcome& outcome, const Request& request, const std::string& folder) {
+  const char* const how = outcome.end == TrainOutcome::End::stopped        ? "stopped"
+                          : outcome.end == TrainOutcome::End::reached_goal ? "reached its goal"
+                                                                           : "finished";
+  std::cout << how << " after " << outcome.steps << " steps, " << clock_of(outcome.seconds) << "; run in " << folder << "\n";
+  if (request.stats)
+    std::cout << "making batches took " << formatted("%.2f", 100 * outcome.data_seconds / outcome.seconds)
+              << " % of the time; peak memory " << peak_memory_mib() << " MiB\n";
+  if (outcome.end == TrainOutcome::End::stopped)
+    std::cout << "go on with: isomer train " << folder << "/recipe.toml --out " << folder << " --resume\n";
+}
+
+int train_request(const Request& request) {
+  const std::string folder = request.out.empty() ? default_folder(request.recipe) : request.out;
+  const Recipe recipe = read_recipe(request.recipe, request.settings);
+  if (request.print_config) {
+    std::cout << to_toml(recipe);
+    return kDone;
+  }
+  Context context(request.threads);
+  Session session(recipe, context);
+  if (request.dry_run) return print_plan(session);
+  if (request.resume) {
+    const RunFolder run = RunFolder::open(folder);
+    if (to_toml(read_recipe(run.recipe_path())) != to_toml(recipe))
+      throw Error(request.recipe + ": expected the recipe of the run in " + folder + ", got another; resume with " +
+                  run.recipe_path());
+    isomer::resume(session, run);
+    std::cout << "going on after step " << session.steps_done() << std::endl;
+  }
+  const RunFolder run = request.resume ? RunFolder::open(folder) : RunFolder::create(folder, to_toml(recipe));
+  Display display(recipe);
+  const TrainEvents events{.step = [&](const StepReport& report, double rate) { display.step(report, rate); },
+                           .evaluated = [&](Index step, const EvalReport& eval) { display.evaluated(step, eval); }};
+  std::signal(SIGINT, ask_to_stop);
+  try {
+    const TrainOutcome outcome = train(session, run, events, stop_asked);
+    report_end(outcome, request, folder);
+    return outcome.end == TrainOutcome::End::stopped ? kFailed : kDone;
+  } catch (const Error& problem) {  // a loss that is not finite, a full disk
+    throw RunFailed(std::string(problem.what()) +
+                    (run.has_checkpoint() ? "; the last checkpoint in " + folder + " is intact" : ""));
+  }
+}
+}  // namespace
+
+Command train_command(CLI::App& app) {
+  auto request = std::make_shared<Request>();
+  app.add_option("recipe", request->recipe, "TOML file with model, task and training")->required();
+  app.add_option("--set", request->settings, "Override a key, e.g. train.steps=100")->allow_extra_args(false);
+  app.add_option("--out", request->out, "Folder of the run [runs/NAME]");
+  app.add_flag("--resume", request->resume, "Go on with the run in --out");
+  app.add_flag("--print-config", request->print_config, "Print the recipe with every default and stop");
+  app.add_flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
+  app.add_flag("--stats", request->stats, "Print memory and the share of time that data took");
+  add_threads(app, request->threads);
+  app.footer("Example:\n  isomer train recipes/mqar.toml --set model.layers=gla,gla --out runs/gla");
+  return [request] { return train_request(*request); };
+}
+
+}  // namespace isomer::cli

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Runs of `isomer train` that are killed, stopped or run out of disk go on exactly.   usage: train_test.py ISOMER"""
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PROGRAM = Path(sys.argv[1]).resolve()
+RECIPE = """
+[model]
+width = 16
+layers = ["gla", "sliding-window"]
+dropout = 0.1
+[mixer.all]
+heads = 2
+[mixer.sliding-window]
+window = 8
+[task]
+name = "mqar"
+vocabulary = 64
+length = 32
+pairs = 2
+[train]
+steps = 60
+batch = 8
+short_window = 4
+log_every = 1
+eval_every = 20
+save_every = 3
+eval_examples = 16
+"""
+
+
+def run(folder, *more, threads=1, **kwargs):
+    command = [PROGRAM, "train", folder.parent / "recipe.toml", "--out", folder, "--threads", str(threads), *more]
+    return subprocess.run(command, capture_output=True, text=True, **kwargs)
+
+
+def record(folder):
+    """Metrics without times, and the bytes of the last checkpoint."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        line.pop("seconds", None)
+        line.pop("tokens_per_s", None)
+    latest = folder / "checkpoints" / "latest"
+    return lines, {name: (latest / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors", "config.json")}
+
+
+def expect(condition, text):
+    if not condition:
+        sys.exit("train_test: " + text)
+
+
+def killed_at_random(folder, seed):
+    """Starts, kills after a random time, resumes, until the run is done."""
+    draw = random.Random(seed)
+    kills = 0
+    while True:
+        resume = ["--resume"] if (folder / "recipe.toml").exists() else []
+        process = subprocess.Popen([PROGRAM, "train", folder.parent / "recipe.toml", "--out", folder, "--threads", "1", *resume],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            # Later ones live longer, so that the run ends.
+            status = process.wait(timeout=draw.uniform(0.02, 0.15) * (1 + kills / 4))
+            expect(status == 0, f"a resumed run ended with {status}")
+            return kills
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+
+
+def main():
+    with tempfile.TemporaryDirectory() as top:
+        top = Path(top)
+        (top / "recipe.toml").write_text(RECIPE)
+        whole = run(top / "whole")
+        expect(whole.returncode == 0, whole.stderr)
+        want = record(top / "whole")
+        expect(len(want[0]) == 63, f"expected 60 steps and 3 evaluations, got {len(want[0])} lines")
+
+        expect(run(top / "two", threads=2).returncode == 0, "two threads")
+        expect(record(top / "two") == want, "two threads give another result than one")
+
+        kills = killed_at_random(top / "killed", seed=7)
+        expect(kills > 0, "the run was never killed")
+        expect(record(top / "killed") == want, f"a run that was killed {kills} times differs")
+        leftover = [p.name for p in (top / "killed" / "checkpoints").iterdir() if not p.name.startswith("step-") and p.name != "latest"]
+        expect(not leftover, f"left behind: {leftover}")
+
+        stopped = subprocess.Popen([PROGRAM, "train", top / "recipe.toml", "--out", top / "stopped", "--threads", "1"],
+                                   stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+        while not (top / "stopped" / "metrics.jsonl").exists():
+            time.sleep(0.005)
+        stopped.send_signal(signal.SIGINT)
+        out, _ = stopped.communicate()
+        expect(stopped.returncode in (0, 1), f"stopped with {stopped.returncode}")
+        if stopped.returncode == 1:
+            expect("--resume" in out, "a stopped run says how to go on: " + out)
+            expect(run(top / "stopped", "--resume").returncode == 0, "resume after Ctrl-C")
+        expect(record(top / "stopped") == want, "a run that was stopped differs")
+
+        limit = (top / "whole" / "checkpoints" / "latest" / "model.safetensors").stat().st_size // 2
+        full = run(top / "full", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        expect(full.returncode == 1 and "cannot write" in full.stderr and full.stderr.count("\n") >= 1, "full disk: " + full.stderr)
+        expect(run(top / "full", "--resume").returncode == 0, "resume after a full disk")
+        expect(record(top / "full") == want, "a run after a full disk differs")
+
+        again = run(top / "whole")
+        expect(again.returncode == 2 and "--resume" in again.stderr, "a folder with a run is refused: " + again.stderr)
+        other = run(top / "whole", "--resume", "--set", "train.lr=1")
+        expect(other.returncode == 2 and "got another" in other.stderr, "another recipe is refused: " + other.stderr)
+        model = top / "whole" / "checkpoints" / "latest" / "model.safetensors"
+        model.write_bytes(model.read_bytes()[:100])
+        broken = run(top / "whole", "--resume")
+        expect(broken.returncode == 2 and "model.safetensors" in broken.stderr, "a truncated checkpoint is refused: " + broken.stderr)
+        print(f"train_test: the same after {kills} kills, a stop and a full disk, with one and two threads")
+
+
+if __name__ == "__main__":
+    main()
