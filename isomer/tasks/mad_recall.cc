@@ -43,7 +43,9 @@ class MadRecall final : public Task {
     for (std::size_t pair = 0; pair < pairs; ++pair) {
       const bool last = pair + 1 == pairs;
       if (!last && pair != surely && noise_ > 0 && e.rng.uniform() < noise_) {
-        put_pair(e, pair, noise_symbol(e.rng), noise_symbol(e.rng), false);
+        // One after the other: the order in which arguments are computed is the compiler's choice.
+        const std::int64_t first = noise_symbol(e.rng), second = noise_symbol(e.rng);
+        put_pair(e, pair, first, second, false);
         continue;
       }
       do key = std::int64_t(e.rng.below(keys));

@@ -199,10 +199,11 @@ void paint(const Style& style, const Scene& scene, const Discs& discs, std::span
     for (Index y = from(dash.tail.y, dash.head.y); y < to(dash.tail.y, dash.head.y); ++y)
       for (Index x = from(dash.tail.x, dash.head.x); x < to(dash.tail.x, dash.head.x); ++x) {
         int inside = 0;
-        for (int i = 0; i < kSamples * kSamples; ++i) {
-          const Point p{double(x) + (i % kSamples + 0.5) / kSamples, double(y) + (double(i / kSamples) + 0.5) / kSamples};
-          inside += square_distance(p, dash) <= reach * reach ? 1 : 0;
-        }
+        for (int i = 0; i < kSamples; ++i)
+          for (int j = 0; j < kSamples; ++j) {
+            const Point p{double(x) + (i + 0.5) / kSamples, double(y) + (j + 0.5) / kSamples};
+            inside += square_distance(p, dash) <= reach * reach ? 1 : 0;
+          }
         const double value = std::min(1.0, contrast * inside / (kSamples * kSamples));
         std::int64_t& pixel = pixels[std::size_t(y * style.size + x)];
         pixel = std::max<std::int64_t>(pixel, std::llround(255 * value));
