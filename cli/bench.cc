@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/compare.h"
+#include "cli/layers.h"
 #include "cli/report.h"
 #include "cli/serve.h"
 #include "cli/timing.h"
@@ -19,7 +20,8 @@ namespace {
 struct Request {
   std::vector<std::string> laws;
   std::string form;
-  bool json = false, quick = false, serve = false, explain = false, crossover = false;
+  std::vector<std::string> presets;
+  bool json = false, quick = false, serve = false, explain = false, crossover = false, layers = false;
   Index size = 64;
   int threads = 0;
 };
@@ -118,6 +120,10 @@ int bench_request(const Request& request) {
   if (some.empty()) some.assign(laws().begin(), laws().end());
   if (!request.form.empty()) (void)form_named(request.form);
   Context context(request.threads);
+  if (request.layers) {
+    bench_layers({.presets = request.presets, .quick = request.quick, .json = request.json}, context);
+    return kDone;
+  }
   if (request.explain) explain(some, context, request.quick, request.json);
   if (request.crossover) crossover(some, context, request.size, request.quick, request.json);
   if (request.explain || request.crossover) return kDone;
@@ -154,6 +160,12 @@ Command bench_command(CLI::App& app) {
       app.add_flag("--explain", request->explain, "What Form::automatic takes, and how far it is from the best");
   app.add_flag("--crossover", request->crossover, "The length at which each law becomes cheaper than softmax attention")
       ->excludes(explain);
+  CLI::Option* layers =
+      app.add_flag("--layers", request->layers, "Whole mixers, and how much of their time is outside of products and laws");
+  app.add_option("--preset", request->presets, "For --layers: which mixer; may be repeated, all if not given")
+      ->type_name("PRESET")
+      ->allow_extra_args(false)
+      ->needs(layers);
   app.add_option("--size", request->size, "Size of a head, for --crossover")->type_name("K")->check(CLI::Range(1, 512));
   app.add_flag("--serve", request->serve, "Answer timing requests, one JSON object a line");
   add_threads(app, request->threads);

@@ -1,4 +1,4 @@
-// list and show.
+// list, show and bench --layers.
 #include <nlohmann/json.hpp>
 
 #include "cli/testing.h"
@@ -36,6 +36,30 @@ TEST_F(Cli, ListsWhatCannotBeBuiltAtAWidthWithTheReason) {
   ASSERT_EQ(rows.size(), presets().size());
   const auto gla = std::find_if(rows.begin(), rows.end(), [](const json& row) { return row.at("preset") == "gla"; });
   EXPECT_EQ(gla->at("problem"), "expected heads that divide the key width of 50, got 4; heads=2 is the nearest below");
+}
+
+TEST_F(Cli, TimesLayersAndWhatIsOutsideOfTheirKernels) {
+  const Result result = run("bench --layers --quick --json --threads 1 --preset gla --preset softmax");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json rows = json::parse(result.out).at("rows");
+  ASSERT_EQ(rows.size(), 4u);
+  const graph::Graph gla = build_mixer("gla", {.width = 256});
+  const json& row = rows.at(0);
+  EXPECT_EQ(row.at("subject"), "gla");
+  EXPECT_EQ(row.at("law"), "channel_decay");
+  EXPECT_EQ(row.at("direction"), "forward");
+  EXPECT_EQ(row.at("width"), 256);
+  EXPECT_EQ(row.at("T"), 1024);
+  EXPECT_EQ(row.at("H"), 4);
+  EXPECT_EQ(row.at("state_bytes"), 4 * cost_of(gla, 1024).state_floats);
+  for (const json& each : rows) {
+    EXPECT_GT(each.at("us_per_token").get<double>(), 0.0);
+    const double products = each.at("product_share"), law = each.at("law_share"), outside = each.at("outside_share");
+    EXPECT_GT(std::min({products, law, outside}), 0.0);
+    EXPECT_NEAR(products + law + outside, 1, 1e-9);
+  }
+  EXPECT_EQ(rows.at(3).at("direction"), "forward+backward");
+  expect_wrong("bench --layers --preset glaa", "isomer bench: unknown preset glaa, did you mean gla?");
 }
 
 TEST_F(Cli, ShowsAMixer) {
