@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "isomer/autograd/add_product.h"
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/testing.h"
 #include "isomer/autograd/tokens.h"
@@ -136,6 +137,21 @@ TEST(TokenOps, CutAnywhereGiveTheWhole) {
       for (Index t = begin; t < end; ++t)
         for (Index d = 0; d < 12; ++d) EXPECT_DOUBLE_EQ(got.value(b, t - begin, 0, d), whole.value(b, t, 0, d)) << t << " " << d;
   }
+}
+
+TEST(AddProduct, HasTheGradientsOfItsEquation) {
+  // Repeated over sequences, tokens, heads or the last axis.
+  expect_gradients({random_values({2, 3, 2, 4}, 1), random_values({2, 3, 2, 1}, 2), random_values({1, 1, 2, 4}, 3)},
+                   [](Tape<D>& tape, Vars in) { return add_product(tape, in[0], in[1], in[2]); });
+  expect_gradients({random_values({1, 1, 1, 4}, 1), random_values({2, 3, 2, 4}, 2)},
+                   [](Tape<D>& tape, Vars in) { return add_product(tape, in[0], in[1], in[1]); });
+  Context context(1);
+  Tape<D> tape(context);
+  std::vector<D> base{1, 2}, a{3}, b{4, 5};
+  const auto var = [&](std::vector<D>& list) { return tape.input(contiguous(list.data(), {1, 1, 1, Index(list.size())})); };
+  const Var<D> y = add_product(tape, var(base), var(a), var(b));
+  EXPECT_EQ(y.value(0, 0, 0, 0), 13);
+  EXPECT_EQ(y.value(0, 0, 0, 1), 17);
 }
 
 TEST(Positions, CountFromOneAndReadATable) {

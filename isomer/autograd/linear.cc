@@ -40,6 +40,32 @@ T beta_of(Accumulate mode) {
   return mode == Accumulate::add ? T(1) : T(0);
 }
 
+/// A weight [1, H or 1, 1, K] as rows for the heads, [1, 1, H or 1, K].
+template <class T>
+View<T, 4> rows_of(View<T, 4> w) {
+  return {w.data, {1, 1, w.shape[1], w.shape[3]}, {0, 0, w.stride[1], w.stride[3]}};
+}
+
+/// One number for each head: a sum over the last axis. As products these would be matrices of one column, one for each head.
+template <class T>
+Var<T> dot_heads(Tape<T>& tape, Var<T> x, Var<T> weight) {
+  const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), 1}, {x, weight});
+  tape.timed(Profile::Kind::product, [&] {
+    sum_to<T>({.x = x.value, .weight = rows_of<const T>(weight.value)}, y.value, Accumulate::set, tape.context());
+  });
+  tape.record({y}, [=](Tape<T>& back) {
+    View<const T, 4> dy = back.arrived(y);
+    dy.shape[3] = x.dim(3);
+    dy.stride[3] = 0;
+    const auto dx = back.target(x), dw = back.target(weight);
+    back.timed(Profile::Kind::product, [&] {
+      if (dx.present()) sum_to<T>({.x = dy, .weight = rows_of<const T>(weight.value)}, dx.view, dx.mode, back.context());
+      if (dw.present()) sum_to<T>({.x = dy, .weight = x.value}, rows_of(dw.view), dw.mode, back.context());
+    });
+  });
+  return y;
+}
+
 template <class T>
 Var<T> linear_heads(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
   const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), weight.dim(2)}, {x, weight, bias});
@@ -83,6 +109,7 @@ template <class T>
 Var<T> head_linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
   require((weight.dim(1) == 1 || x.dim(2) == weight.dim(1)) && x.dim(3) == weight.dim(3), "head_linear", "expected x [B, T, ",
           weight.dim(1), ", ", weight.dim(3), "], got [", x.dim(0), ", ", x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
+  if (weight.dim(2) == 1 && !bias.present()) return dot_heads(tape, x, weight);
   return linear_heads(tape, x, weight, bias);
 }
 

@@ -36,6 +36,12 @@ TEST(Linear, TakesRowsThatAreNotEvenlySpaced) {
                      });
 }
 
+TEST(Linear, OfOneNumberAHeadHasTheGradientsOfItsEquation) {
+  for (const Index heads : {3, 1})
+    expect_gradients({random_values({2, 5, 3, 4}, 1), random_values({1, heads, 1, 4}, 2)},
+                     [](Tape<double>& tape, std::span<const Var<double>> in) { return head_linear(tape, in[0], in[1]); });
+}
+
 TEST(Tape, SumsTheGradientsOfAValueThatIsUsedTwice) {
   expect_gradients({random_values({1, 4, 1, 3}, 1), random_values({1, 1, 3, 3}, 2)},
                    [](Tape<double>& tape, std::span<const Var<double>> in) {

@@ -116,12 +116,35 @@ void Mixer<T>::add_products(Parameters<T>& parameters, const std::string& prefix
 }
 
 template <class T>
+void Mixer<T>::join_products_with_sums() {
+  const std::vector<graph::Node>& nodes = graph_.nodes;
+  std::vector<int> uses(nodes.size(), 0);
+  for (const graph::Node& node : nodes)
+    for (const int input : node.inputs) ++uses[std::size_t(input)];
+  const auto combines = [&](std::size_t i, Binary function) {
+    const auto* combine = std::get_if<graph::Combine>(&nodes[i].work);
+    return combine != nullptr && combine->function == function;
+  };
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!combines(i, Binary::add)) continue;
+    for (const int input : nodes[i].inputs) {
+      if (joined_[i] >= 0 || uses[std::size_t(input)] != 1 || !combines(std::size_t(input), Binary::multiply)) continue;
+      joined_[i] = input;
+      inside_[std::size_t(input)] = true;
+    }
+  }
+}
+
+template <class T>
 Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string& prefix)
     : graph_(std::move(graph)),
       product_of_(graph_.nodes.size(), -1),
+      joined_(graph_.nodes.size(), -1),
+      inside_(graph_.nodes.size(), false),
       weights_(graph_.nodes.size()),
       values_(graph_.nodes.size()) {
   add_products(parameters, prefix);
+  join_products_with_sums();
   Adder<T> add(graph_, parameters, prefix);
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const graph::Node& node = graph_.nodes[i];

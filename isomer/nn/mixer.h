@@ -73,6 +73,7 @@ class Mixer {
     NodeWeights<T> weights;
   };
   void add_products(Parameters<T>& parameters, const std::string& prefix);
+  void join_products_with_sums();
   [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state);
 
   graph::Graph graph_;
@@ -80,6 +81,8 @@ class Mixer {
   Index window_ = 0;
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one
+  std::vector<int> joined_;      // of each sum: a product of two values that only it uses, computed with it; −1: none
+  std::vector<bool> inside_;     // is the node computed with a sum?
   std::vector<NodeWeights<T>> weights_;
   std::vector<Var<T>> values_;  // of each node, while the graph runs
   std::vector<Var<T>> parts_;   // of a concatenation

@@ -1,5 +1,6 @@
 #include "isomer/nn/mixer_run.h"
 
+#include "isomer/autograd/add_product.h"
 #include "isomer/autograd/conv.h"
 #include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/linear.h"
@@ -15,6 +16,7 @@ template <class T>
 Var<T> MixerRun<T>::operator()() {
   const std::vector<graph::Node>& nodes = mixer_.graph_.nodes;
   for (at_ = 0; at_ < nodes.size(); ++at_) {
+    if (mixer_.inside_[at_]) continue;
     node_ = &nodes[at_];
     const int of = mixer_.product_of_[at_];
     if (of < 0)
@@ -66,7 +68,11 @@ Var<T> MixerRun<T>::run(const graph::Map& w) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Combine& w) {
-  return binary(tape_, w.function, in(0), in(1));
+  const int joined = mixer_.joined_[at_];
+  if (joined < 0) return binary(tape_, w.function, in(0), in(1));
+  const std::vector<int>& factors = mixer_.graph_.nodes[std::size_t(joined)].inputs;
+  const Var<T> other = in(node_->inputs[0] == joined ? 1 : 0);
+  return add_product(tape_, other, mixer_.values_[std::size_t(factors[0])], mixer_.values_[std::size_t(factors[1])]);
 }
 
 template <class T>

@@ -63,10 +63,26 @@ Product<T> product_of(const Pass& pass, const Patch& patch, const SumInputs<T>& 
           T(in.scale)};
 }
 
+/// Patches hold whole rows, and each is the sum of its own.
+template <class T>
+void sum_whole_rows(const Pass& pass, const SumInputs<T>& in, View<T, 4> y, Accumulate accumulate, Context& context) {
+  for_patches(pass, context, [&](const Patch& patch, Workspace& scratch) {
+    const Product<T> product = product_of(pass, patch, in, scratch);
+    double* rows = scratch.take<double>(patch.extent.rows);
+    with_isa(context.isa(), [&]<Isa I>() { ArithmeticKernels<T, I>::sum_columns(product, patch.extent, rows); });
+    T* target = y.data + patch.offset[kY];
+    for (Index r = 0; r < patch.extent.rows; ++r, target += pass.stride(kY)[2])
+      *target = T(in.scale * rows[r]) + (accumulate == Accumulate::add ? *target : T(0));
+  });
+}
+
 /// The parts are the sums of the rows of a patch, [.., .., rows, patches along the columns].
 template <class T>
 void sum_last_axis(const Pass& pass, const SumInputs<T>& in, View<T, 4> y, Accumulate accumulate, Context& context) {
   const Index cuts = pass.cuts()[1];
+  const Strides& s = pass.stride(kY);
+  const auto kept = [&](std::size_t axis) { return s[axis] != 0 || pass.shape()[axis] == 1; };
+  if (cuts == 1 && kept(0) && kept(1) && kept(2)) return sum_whole_rows(pass, in, y, accumulate, context);
   const std::array<Index, 4> parts{pass.shape()[0], pass.shape()[1], pass.shape()[2], cuts};
   double* sums = context.workspace().take<double>(parts[0] * parts[1] * parts[2] * cuts);
   for_patches(pass, context, [&](const Patch& patch, Workspace& scratch) {
@@ -76,7 +92,6 @@ void sum_last_axis(const Pass& pass, const SumInputs<T>& in, View<T, 4> y, Accum
     const Index first = (patch.outer * parts[2] + patch.row) * cuts + patch.column / pass.size().columns;
     for (Index r = 0; r < patch.extent.rows; ++r) sums[first + r * cuts] = rows[r];
   });
-  const Strides& s = pass.stride(kY);
   finish({sums, parts, {s[0], s[1], s[2], 0}, {s[0] == 0, s[1] == 0, s[2] == 0, true}}, in.scale, y.data, accumulate, context);
 }
 

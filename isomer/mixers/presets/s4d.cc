@@ -17,9 +17,10 @@ void build(Builder& m) {
                           .x = m.flat(m.multiply(u, system.real)),
                           .angle = m.flat(system.angle),
                           .x_imag = m.flat(m.multiply(u, system.imag))});
-  const Value both = m.concat({m.heads(m.slice(h, 0, d * N), d), m.heads(m.slice(h, d * N, d * N), d)});
-  const Value y = m.head_linear("c", both, 1, {.weight = graph::normal(std::sqrt(2.0))});
-  parts::output_glu(m, m.add(m.flat(y), m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))));
+  // The real parts of all channels stand before the imaginary ones.
+  const Value both = m.flat(m.head_linear("c", m.heads(h, 2 * d), 1, {.weight = graph::normal(std::sqrt(2.0))}));
+  const Value y = m.add(m.slice(both, 0, d), m.slice(both, d, d));
+  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))));
 }
 }  // namespace
 
