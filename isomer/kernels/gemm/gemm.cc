@@ -26,6 +26,11 @@ constexpr Index kPackColumns = 128;
 // Up to this many multiply-adds, packing costs more than it saves.
 constexpr Index kDirect = Index(96) * 96 * 96;
 
+// Up to this many rows of A, reading B takes longer than the arithmetic: it is read in place.
+constexpr Index kFew = 8;
+// Elements of B that make a task of such a product: about 10 µs.
+constexpr Index kFewElements = 32768;
+
 /// [0, size) in equal parts of at most `most`, each but the last a multiple of `unit`.
 struct Parts {
   Index step, count;
@@ -69,11 +74,22 @@ void multiply_block(const Problem<T>& x, Index p, Index depth, T* packed, Contex
   });
 }
 
+template <class T, Isa I>
+void multiply_few(const Problem<T>& x, Context& context) {
+  const Parts columns(x.N, std::max<Index>(1, kFewElements / x.K), 4);
+  context.parallel(columns.count, [&](Index task, Workspace&) {
+    const Index j = task * columns.step;
+    gemm::multiply_few<T, I>(x.M, std::min(columns.step, x.N - j), x.K, x.a, shifted(x.b, 0, j), x.alpha,
+                             Block<T>{x.c.at(0, j), x.c.stride[0], x.add});
+  });
+}
+
 /// C has dense rows and nothing is empty.
 template <class T, Isa I>
 void multiply(const Problem<T>& x, Context& context) {
   if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1))
     return gemm::multiply_direct<T, I>(x.M, x.N, x.K, x.a, x.b, Block<T>{x.c.data, x.c.stride[0], x.add});
+  if (x.M <= kFew && x.a.column == 1 && x.b.row == 1) return multiply_few<T, I>(x, context);
   const Workspace::Scope scope(context.workspace());
   const Parts depths(x.K, kDepth, 1);
   T* packed = context.workspace().template take<T>(depths.step * round_up(std::min(x.N, kColumns), kPanelMultiple));

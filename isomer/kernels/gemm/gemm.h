@@ -5,7 +5,8 @@
 //   matmul(transposed(x), dy, dweight, context, {.beta = 1.0f});      // adds to dweight
 //
 // A [M, K], B [K, N] and C [M, N] may have any strides; C may not overlap A or B, nor itself. beta = 0 does not read C.
-// Cost: 2·M·N·K flops. Scratch: at most 4096 · 384 elements for B, and a block of A for each thread.
+// Cost: 2·M·N·K flops; up to 8 dense rows of A with a B of dense columns (a vector times the transpose of a weight): one read of
+// B. Scratch: at most 4096 · 384 elements for B, and a block of A for each thread.
 // Sums run over K in blocks of a size set by K alone, so the result does not depend on the number of threads.
 // Why our own: docs/decisions/0001-gemm.md.
 #include "isomer/base/context.h"

@@ -46,4 +46,40 @@ void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Bl
                  c.add ? Store::add : Store::set);
 }
 
+/// c[j] = or += alpha · a · (column j of B), for `Columns` columns side by side. Two sums for each column cover the latency of
+/// FMA.
+template <class T, Isa I, Index Columns>
+ISOMER_INLINE void multiply_row(Index depth, const T* a, const T* b, Index step, T alpha, T* c, bool add) noexcept {
+  using V = simd::Vec<T, I>;
+  V even[Columns], odd[Columns];
+  for (Index j = 0; j < Columns; ++j) even[j] = odd[j] = V::zero();
+  Index p = 0;
+  for (; p + 2 * V::lanes <= depth; p += 2 * V::lanes) {
+    const V first = V::load(a + p), second = V::load(a + p + V::lanes);
+    for (Index j = 0; j < Columns; ++j) {
+      even[j] = fma(first, V::load(b + j * step + p), even[j]);
+      odd[j] = fma(second, V::load(b + j * step + p + V::lanes), odd[j]);
+    }
+  }
+  for (; p < depth; p += V::lanes) {
+    const V first = V::load(a + p, depth - p);
+    for (Index j = 0; j < Columns; ++j) even[j] = fma(first, V::load(b + j * step + p, depth - p), even[j]);
+  }
+  for (Index j = 0; j < Columns; ++j) {
+    const T value = alpha * sum(even[j] + odd[j]);
+    c[j] = add ? c[j] + value : value;
+  }
+}
+
+template <class T, Isa I>
+void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, T alpha, Block<T> c) noexcept {
+  Index j = 0;
+  for (; j + 4 <= N; j += 4)
+    for (Index i = 0; i < M; ++i)
+      multiply_row<T, I, 4>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
+  for (; j < N; ++j)
+    for (Index i = 0; i < M; ++i)
+      multiply_row<T, I, 1>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
+}
+
 }  // namespace isomer::gemm

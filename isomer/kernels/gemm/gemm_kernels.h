@@ -40,4 +40,9 @@ void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Blo
 template <class T, Isa I>
 void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
 
+/// C [M, N] = or += alpha · A · B for few rows of A, which are dense, and a B with dense columns: B is read once and in place, so
+/// that the product of a vector runs at the speed of memory.
+template <class T, Isa I>
+void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, T alpha, Block<T> c) noexcept;
+
 }  // namespace isomer::gemm

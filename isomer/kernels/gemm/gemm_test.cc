@@ -108,6 +108,15 @@ TYPED_TEST(Gemm, CutsLargeProducts) {
   expect_product<TypeParam>({300, 40, 800}, Layout::columns, Layout::rows, Layout::columns, {.beta = 1}, context);
 }
 
+TYPED_TEST(Gemm, TakesFewRowsOfA) {
+  Context context(2);
+  for (const Index M : {1, 2, 8, 9})
+    for (const Size& s : {Size{M, 1, 7}, Size{M, 6, 31}, Size{M, 1300, 70}, Size{M, 3, 4099}})
+      for (TypeParam beta : {TypeParam(0), TypeParam(1), TypeParam(0.25)})
+        expect_product<TypeParam>(s, Layout::rows, Layout::columns, Layout::rows, {.alpha = TypeParam(0.5), .beta = beta},
+                                  context);
+}
+
 TYPED_TEST(Gemm, ScalesAndAdds) {
   Context context(1);
   for (TypeParam alpha : {TypeParam(1), TypeParam(-0.5), TypeParam(0)})
