@@ -104,4 +104,23 @@ void ArithmeticKernels<T, I>::sum_rows(const Product<T>& in, Extent extent, T* p
   });
 }
 
+template <class T, Isa I>
+void ArithmeticKernels<T, I>::sum_blocks(const Product<T>& in, Extent extent, const Blocks& blocks, T* part,
+                                         double* sums) noexcept {
+  using V = simd::Vec<T, I>;
+  Product<T> block = in;
+  for (Index n = 0; n < blocks.count; ++n) {
+    const Accumulate accumulate = n == 0 ? Accumulate::set : Accumulate::add;
+    internal::each_row<T, I>(block, extent.rows, [&](Index r, auto load) {
+      for (Index c = 0; c < extent.columns; c += V::lanes) {
+        const Index left = extent.columns - c;
+        internal::put(load(c, left), accumulate, part + r * extent.columns + c, left);
+      }
+    });
+    block.x.data += blocks.x_step;
+    if (block.weight.data != nullptr) block.weight.data += blocks.weight_step;
+  }
+  for (Index i = 0; i < extent.rows * extent.columns; ++i) sums[i] = double(part[i]);
+}
+
 }  // namespace isomer

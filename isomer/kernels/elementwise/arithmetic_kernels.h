@@ -17,6 +17,11 @@ struct Product {
   T scale = 1;
 };
 
+/// Blocks of rows × columns: how many, and how far apart in x and in the weight.
+struct Blocks {
+  Index count, x_step, weight_step;
+};
+
 template <class T, Isa I>
 struct ArithmeticKernels {
   static void binary(Binary f, Extent extent, Cells<const T> a, Cells<const T> b, Cells<T> y) noexcept;
@@ -27,6 +32,9 @@ struct ArithmeticKernels {
   static void sum_columns(const Product<T>& in, Extent extent, double* sums) noexcept;
   /// sums[c] = Σ_r x · weight, unscaled; `part` is scratch for a row.
   static void sum_rows(const Product<T>& in, Extent extent, T* part, double* sums) noexcept;
+  /// sums[r · columns + c] = Σ over at most kRowsInT such blocks x · weight, unscaled, in the order of memory; `part` is scratch
+  /// for a block.
+  static void sum_blocks(const Product<T>& in, Extent extent, const Blocks& blocks, T* part, double* sums) noexcept;
 };
 
 }  // namespace isomer

@@ -118,6 +118,29 @@ TYPED_TEST(BinaryTest, SumsAreAsGoodAsSumsInDouble) {
   testing::expect_close<T>(rows.values(), total, 32, "over all");
 }
 
+TYPED_TEST(BinaryTest, SumsShortRowsOverTokens) {
+  using T = TypeParam;
+  Context context(2);
+  // x · weight over B and T; the weight has one number for each row, or none.
+  for (const Shape& shape : {Shape{2, 70, 3, 8}, Shape{1, 129, 300, 9}, Shape{3, 2, 2, 1}})
+    for (Layout layout : {Layout::dense, Layout::gaps}) {
+      Rng rng(4);
+      const auto& [B, L, H, D] = shape;
+      const Array<T, 4> x(shape, layout, rng), weight({B, L, H, 1}, layout, rng), y({1, 1, H, D}, layout);
+      for (const bool weighted : {true, false}) {
+        std::vector<double> want(std::size_t(H * D));
+        for (Index b = 0; b < B; ++b)
+          for (Index t = 0; t < L; ++t)
+            for (Index i = 0; i < H * D; ++i)
+              want[std::size_t(i)] += double(x.view(b, t, i / D, i % D)) * (weighted ? double(weight.view(b, t, i / D, 0)) : 1.0);
+        sum_to<T>({.x = x.view, .weight = weighted ? View<const T, 4>(weight.view) : View<const T, 4>{}}, y.view, Accumulate::set,
+                  context);
+        testing::expect_close<T>(y.values(), want, 64, "sums");
+        EXPECT_TRUE(y.intact());
+      }
+    }
+}
+
 TYPED_TEST(BinaryTest, CopiesAddsAndSumsSquares) {
   using T = TypeParam;
   Context context(2);

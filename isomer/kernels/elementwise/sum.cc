@@ -95,6 +95,44 @@ void sum_last_axis(const Pass& pass, const SumInputs<T>& in, View<T, 4> y, Accum
   finish({sums, parts, {s[0], s[1], s[2], 0}, {s[0] == 0, s[1] == 0, s[2] == 0, true}}, in.scale, y.data, accumulate, context);
 }
 
+/// Over the second axis where rows are too short to be read one at a time from far apart: blocks of them are read as they lie.
+/// The parts are the sums of kRowsInT blocks, [.., such stretches, rows, columns].
+template <class T>
+void sum_second_axis(const Pass& pass, const SumInputs<T>& in, View<T, 4> y, Accumulate accumulate, Context& context) {
+  // Rows of a block that stay in L1 with their sums.
+  constexpr Index kBlock = 2048;
+  const auto& [A, B, R, C] = pass.shape();
+  const Strides &x = pass.stride(kX), &w = pass.stride(kWeight), &s = pass.stride(kY);
+  const Index rows = std::max<Index>(1, kBlock / C), cuts = ceil_div(R, rows), stretches = ceil_div(B, kRowsInT);
+  double* sums = context.workspace().take<double>(A * stretches * R * C);
+  context.parallel(A * stretches * cuts, [&, B = B, R = R, C = C](Index task, Workspace& scratch) {
+    const Workspace::Scope scope(scratch);
+    const Index row = task % cuts * rows, first = task / cuts % stretches * kRowsInT, a = task / cuts / stretches;
+    const Extent extent{std::min(rows, R - row), C};
+    const auto cells = [&](const T* data, const Strides& stride) -> Cells<const T> {
+      if (data == nullptr) return {};
+      return {data + a * stride[0] + first * stride[1] + row * stride[2], stride[2], stride[3]};
+    };
+    const Product<T> product{cells(in.x.data, x), cells(in.weight.data, w), T(1)};
+    double* target = sums + ((a * stretches + first / kRowsInT) * R + row) * C;
+    T* part = scratch.take<T>(extent.rows * C);
+    with_isa(context.isa(), [&]<Isa I>() {
+      ArithmeticKernels<T, I>::sum_blocks(product, extent, {std::min(kRowsInT, B - first), x[1], w[1]}, part, target);
+    });
+  });
+  finish({sums, {A, stretches, R, C}, {s[0], 0, s[2], s[3]}, {s[0] == 0, true, false, false}}, in.scale, y.data, accumulate,
+         context);
+}
+
+/// Can sum_second_axis do it, and is it worth it?
+bool short_rows_far_apart(const Pass& pass) {
+  constexpr Index kShort = 64;
+  const auto dense = [&](int operand) { return pass.stride(operand)[3] == 1 || pass.stride(operand)[3] == 0; };
+  const Strides& y = pass.stride(kY);
+  return y[1] == 0 && pass.shape()[1] > 1 && y[2] != 0 && pass.shape()[2] > 1 && pass.shape()[3] <= kShort && dense(kX) &&
+         dense(kWeight);
+}
+
 /// The parts are the sums of the columns of a patch, [.., .., patches along the rows, columns].
 template <class T>
 void sum_other_axis(Pass pass, const SumInputs<T>& in, View<T, 4> y, Accumulate accumulate, Context& context) {
@@ -164,6 +202,7 @@ void sum_to(const SumInputs<T>& in, View<T, 4> y, Accumulate accumulate, Context
   const Workspace::Scope scope(context.workspace());
   const auto summed = [&](std::size_t axis) { return pass.stride(kY)[axis] == 0 && pass.shape()[axis] > 1; };
   if (summed(3)) return sum_last_axis(pass, in, y, accumulate, context);
+  if (short_rows_far_apart(pass)) return sum_second_axis(pass, in, y, accumulate, context);
   if (summed(0) || summed(1) || summed(2)) return sum_other_axis(pass, in, y, accumulate, context);
   multiply(pass, in, y, accumulate, context);
 }
