@@ -32,6 +32,21 @@ ISOMER_INLINE void each_row(const Product<T>& in, Index rows, F each) {
   }
 }
 
+/// Rows of one vector at most: as many as there are lanes are summed together.
+template <class T, Isa I>
+ISOMER_INLINE void sum_short_rows(const Product<T>& in, Extent extent, double* sums) {
+  using V = simd::Vec<T, I>;
+  constexpr Index n = V::lanes;
+  T block[n * n] = {}, part[n];
+  each_row<T, I>(in, extent.rows, [&](Index r, auto load) {
+    load(0, extent.columns).store(block + r % n * n);
+    const Index count = r % n + 1;
+    if (count < n && r + 1 < extent.rows) return;
+    V::sum_rows(block, n).store(part);
+    for (Index i = 0; i < count; ++i) sums[r + 1 - count + i] = double(part[i]);
+  });
+}
+
 }  // namespace internal
 
 template <class T, Isa I>
@@ -76,6 +91,7 @@ void ArithmeticKernels<T, I>::product(const Product<T>& in, Extent extent, Cells
 template <class T, Isa I>
 void ArithmeticKernels<T, I>::sum_columns(const Product<T>& in, Extent extent, double* sums) noexcept {
   using V = simd::Vec<T, I>;
+  if (extent.columns <= V::lanes) return internal::sum_short_rows<T, I>(in, extent, sums);
   internal::each_row<T, I>(in, extent.rows, [&](Index r, auto load) {
     double total = 0;
     for (Index begin = 0; begin < extent.columns; begin += kColumnsInT) {
