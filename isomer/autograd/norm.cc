@@ -12,7 +12,9 @@ Var<T> norm(Tape<T>& tape, Var<T> x, NormOptions options, Var<T> weight, Var<T> 
   norm<T>(x.value, parameters, options, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
     Filling<T> fill(back);
-    const NormGradients<T> grad{.dx = fill(x), .dweight = matrix(fill(weight)), .dbias = matrix(fill(bias))};
+    const auto dx = back.target(x);
+    const NormGradients<T> grad{
+        .dx = dx.view, .dweight = matrix(fill(weight)), .dbias = matrix(fill(bias)), .accumulate_x = dx.mode};
     norm_vjp<T>(x.value, back.arrived(y), parameters, options, grad, back.context());
     fill.finish();
   });

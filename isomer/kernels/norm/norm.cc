@@ -40,7 +40,8 @@ NormJob<T> make_job(const char* op, View<const T, 4> x, NormParameters<T> p, Nor
   count.check("bias", p.bias);
   count.check("dweight", gradients.dweight);
   count.check("dbias", gradients.dbias);
-  return {options, x.shape[3], count.heads(), dense_matrix(p.weight, scratch), dense_matrix(p.bias, scratch)};
+  return {
+      options, x.shape[3], count.heads(), dense_matrix(p.weight, scratch), dense_matrix(p.bias, scratch), gradients.accumulate_x};
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ void norm_vjp(View<const T, 4> x, View<const T, 4> dy, NormParameters<T> paramet
     const Workspace::Scope scope(scratch);
     const RowRange range = row_block(block, R);
     const Rows<const T> in = read_rows(x, range, scratch), up = read_rows(dy, range, scratch);
-    const Rows<T> out = write_rows(gradients.dx, range, scratch);
+    const Rows<T> out = write_rows(gradients.dx, range, scratch, job.accumulate_x);
     T* sums = partials + block * 2 * size;
     std::fill_n(sums, 2 * size, T(0));
     T* dweight = gradients.dweight.present() ? sums : nullptr;

@@ -15,6 +15,7 @@
 // Rows are independent and sums over rows run in blocks set by the shape: the number of threads changes nothing.
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
+#include "isomer/kernels/accumulate.h"
 
 namespace isomer {
 
@@ -30,11 +31,12 @@ struct NormParameters {
   View<const T, 2> weight = {}, bias = {};
 };
 
-/// What norm_vjp sets; absent views are not computed.
+/// What norm_vjp sets, or adds to in the case of dx; absent views are not computed.
 template <class T>
 struct NormGradients {
   View<T, 4> dx = {};
   View<T, 2> dweight = {}, dbias = {};
+  Accumulate accumulate_x = Accumulate::set;
 };
 
 template <class T>

@@ -81,7 +81,11 @@ void NormKernels<T, I>::backward(const NormJob<T>& job, Rows<const T> x, Rows<co
     const V c = V::set(s.small ? T(0) : l2 ? sum(along) : sum(along) / T(D));
     const V mean = V::set(job.options.kind == Norm::layer ? sum(sums) / T(D) : T(0)), scale = V::set(s.scale);
     T* dxr = dx.row(r);
-    for (Index d = 0; d < D; d += V::lanes) (scale * fnma(s.normalised(xr, d), c, weighted(d) - mean)).store(dxr + d, D - d);
+    const bool add = job.accumulate_x == Accumulate::add;
+    for (Index d = 0; d < D; d += V::lanes) {
+      const V value = scale * fnma(s.normalised(xr, d), c, weighted(d) - mean);
+      (add ? value + V::load(dxr + d, D - d) : value).store(dxr + d, D - d);
+    }
   }
 }
 

@@ -11,12 +11,13 @@ struct NormJob {
   NormOptions options;
   Index D, heads;
   const T *weight, *bias;
+  Accumulate accumulate_x = Accumulate::set;
 };
 
 template <class T, Isa I>
 struct NormKernels {
   static void forward(const NormJob<T>& job, Rows<const T> x, Rows<T> y, RowRange range) noexcept;
-  /// Sets rows of dx; adds to dweight and dbias [heads, D]; each may be null.
+  /// Sets rows of dx or adds to them; adds to dweight and dbias [heads, D]; each may be null.
   static void backward(const NormJob<T>& job, Rows<const T> x, Rows<const T> dy, Rows<T> dx, T* dweight, T* dbias,
                        RowRange range) noexcept;
 };

@@ -78,6 +78,20 @@ TYPED_TEST(NormTest, FollowsTheDefinition) {
         }
 }
 
+TYPED_TEST(NormTest, AddsToAGradient) {
+  Context context(2);
+  for (Norm kind : kNorms)
+    for (Layout layout : testing::kLayouts) {
+      Case<TypeParam> c({2, 3, 2, 33}, 1, kind, layout);
+      c.backward(context);
+      const auto once = c.dx.values();
+      norm_vjp<TypeParam>(c.x.view, c.dy.view, c.parameters(), c.options, {.dx = c.dx.view, .accumulate_x = Accumulate::add},
+                          context);
+      const auto twice = c.dx.values();
+      for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(twice[i], TypeParam(2) * once[i]);
+    }
+}
+
 TYPED_TEST(NormTest, GradientsAreDifferencesOfTheDefinition) {
   Context context(2);
   for (const auto& shape : kShapes)
