@@ -28,8 +28,9 @@ function(isomer_isa_flags)
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_AVX2_FLAGS}")
     elseif(file MATCHES "_scalar\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_SCALAR_FLAGS}")
-    elseif(file MATCHES "_(law|bench)\\.cc$")
-      # Tables of names and sizes: nothing to optimise.
+    elseif(file MATCHES "_(law|bench)\\.cc$" OR file MATCHES "/isomer/mixers/"
+           OR (ISOMER_SANITIZE AND file MATCHES "/isomer/(autograd|nn|models|tasks|train)/"))
+      # Tables of names and sizes, specs, and, for the sanitizers, all that only calls kernels.
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_PLAIN_FLAGS}")
     elseif(file MATCHES "_reference\\.cc$")
       # The reference is the plain equation, without fused operations.
