@@ -1,10 +1,6 @@
 // A training step takes memory from the heap once: the steps after it find all they need.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "isomer/autograd/conv.h"
 #include "isomer/autograd/dropout.h"
 #include "isomer/autograd/elementwise.h"
@@ -17,20 +13,7 @@
 #include "isomer/autograd/rotary.h"
 #include "isomer/autograd/testing.h"
 #include "isomer/autograd/views.h"
-#include "isomer/base/allocations.h"
-
-namespace {
-std::atomic<long> calls{0};
-}
-
-// Inlined, the compiler would take malloc and free for a mismatched pair.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++calls;
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+#include "tests/heap.h"
 
 namespace isomer {
 namespace {
@@ -73,7 +56,6 @@ F step(Tape<F>& tape, Model& model, const std::function<Var<F>(Tape<F>&, Var<F>,
 }
 
 /// By new, and by buffers.
-long allocated() { return calls + internal::allocations(); }
 
 TEST(Allocation, EndsWithTheFirstSteps) {
   const std::vector<std::pair<const char*, std::function<Var<F>(Tape<F>&, Var<F>, Var<F>, Var<F>)>>> laws{
@@ -106,9 +88,9 @@ TEST(Allocation, EndsWithTheFirstSteps) {
     const F first = step(tape, model, law);
     // The second finds in one block of scratch what the first took in several.
     EXPECT_EQ(step(tape, model, law), first);
-    const long before = allocated();
+    const long before = testing::heap_allocations();
     for (int i = 0; i < 3; ++i) EXPECT_EQ(step(tape, model, law), first);
-    EXPECT_EQ(allocated() - before, 0) << name;
+    EXPECT_EQ(testing::heap_allocations() - before, 0) << name;
   }
 }
 

@@ -9,13 +9,14 @@
 #include "isomer/laws/properties_slopes.h"
 #include "isomer/laws/properties_splits.h"
 #include "tests/fake_law.h"
+#include "tests/quick.h"
 
 namespace isomer::properties {
 namespace {
 
 constexpr std::uint64_t kSeed = 20;
 /// Under the sanitizers, which are ten times slower, fewer sizes and one type do: the kernels of both are one text.
-bool quick() { return std::getenv("ISOMER_TEST_QUICK") != nullptr; }
+using testing::quick;
 std::vector<Type> types() { return quick() ? std::vector{Type::f32} : std::vector{Type::f32, Type::f64}; }
 
 /// A thread pool each, made once: starting threads takes longer than most calls.

@@ -100,7 +100,8 @@ TEST(ModelConfig, EncodersSeeTheWholeSequenceWhereTheirMixersCan) {
 
 TEST(ModelConfig, OutputProjectionsStartSmallerInDeepModels) {
   const ModelConfig config = small_config(ModelKind::language);
-  const auto& output = std::get<graph::Linear>(layer_graph(config, 0).nodes.back().work);
+  const graph::Graph graph = layer_graph(config, 0);
+  const auto& output = std::get<graph::Linear>(graph.nodes.back().work);
   EXPECT_DOUBLE_EQ(output.weight.b, 0.02 / std::sqrt(4.0));
 }
 

@@ -6,6 +6,7 @@
 
 #include "isomer/models/cost.h"
 #include "isomer/models/testing.h"
+#include "tests/heap.h"
 
 namespace isomer {
 namespace {
@@ -134,9 +135,9 @@ TEST_P(EveryKind, AllocatesNothingAfterTheFirstSteps) {
     tape.backward();
     tape.clear();
     // The first call takes memory piece by piece, the second takes what it was as one.
-    if (step == 1) after_second = testing::allocations();
+    if (step == 1) after_second = testing::heap_allocations();
   }
-  EXPECT_EQ(testing::allocations(), after_second);
+  EXPECT_EQ(testing::heap_allocations(), after_second);
 }
 
 TEST_P(EveryKind, CostsWhatIsSaidOfIt) {

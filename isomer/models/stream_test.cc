@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "isomer/models/testing.h"
+#include "tests/heap.h"
 
 namespace isomer {
 namespace {
@@ -118,10 +119,10 @@ TEST(Streaming, TakesNoMemoryForStepsOfRecurrentLayers) {
   const std::int64_t token = 3;
   long before = 0;
   for (int step = 0; step < 20; ++step) {
-    if (step == 8) before = testing::allocations();
+    if (step == 8) before = testing::heap_allocations();
     (void)small.model.step(tape, {&token, 1}, state);
   }
-  EXPECT_EQ(testing::allocations(), before);
+  EXPECT_EQ(testing::heap_allocations(), before);
 }
 
 TEST(Streaming, IsForLanguageModels) {

@@ -12,9 +12,6 @@
 
 namespace isomer::testing {
 
-/// How often the test program has asked for memory so far (allocations_test.cc).
-[[nodiscard]] long allocations();
-
 [[nodiscard]] inline std::string error_of(const auto& call) {
   try {
     call();

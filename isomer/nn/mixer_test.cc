@@ -10,9 +10,10 @@
 #include <set>
 
 #include "isomer/laws/check.h"
-#include "isomer/nn/heap.h"
 #include "isomer/nn/mixer_check.h"
 #include "isomer/nn/small_layer.h"
+#include "tests/heap.h"
+#include "tests/quick.h"
 
 namespace isomer {
 namespace {
@@ -22,7 +23,7 @@ constexpr Index kBatch = Layer::kBatch;
 graph::Graph graph_of(std::string_view preset) { return build_small(find_preset(preset), {{"heads", "2"}}); }
 
 /// Quick: the preset as it is.
-bool quick() { return std::getenv("ISOMER_TEST_QUICK") != nullptr; }
+using testing::quick;
 
 class EveryPreset : public ::testing::TestWithParam<const Preset*> {
  protected:

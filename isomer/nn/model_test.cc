@@ -3,10 +3,10 @@
 
 #include "isomer/autograd/loss.h"
 #include "isomer/nn/block.h"
-#include "isomer/nn/heap.h"
 #include "isomer/nn/optimiser.h"
 #include "isomer/nn/small_block.h"
 #include "isomer/nn/testing.h"
+#include "tests/heap.h"
 
 namespace isomer {
 namespace {

@@ -14,6 +14,7 @@
 #include "isomer/tasks/draw.h"
 #include "isomer/tasks/score.h"
 #include "isomer/tasks/testing.h"
+#include "tests/heap.h"
 
 namespace isomer {
 namespace {
@@ -140,9 +141,9 @@ TEST_P(EveryTask, DiffersBySplitIndexAndSeed) {
 TEST_P(EveryTask, AllocatesInTheFirstCallOnly) {
   Batch batch;
   for (Split split : {Split::train, Split::test}) task->fill(split, 0, 4, batch);
-  const long before = allocations();
+  const long before = testing::heap_allocations();
   for (std::uint64_t step = 1; step < 20; ++step) task->fill(step % 4 == 0 ? Split::test : Split::train, 4 * step, 4, batch);
-  EXPECT_EQ(allocations(), before);
+  EXPECT_EQ(testing::heap_allocations(), before);
 }
 
 TEST_P(EveryTask, ExplainsItsOptions) {

@@ -30,9 +30,6 @@ inline std::string error_of(std::string_view task, const Settings& settings) {
   }
 }
 
-/// How often operator new was called in this program so far.
-[[nodiscard]] long allocations();
-
 /// A share that was seen `times` in `trials` lies within five standard errors of `expected`.
 inline void expect_share(double times, double trials, double expected, const std::string& what = "") {
   EXPECT_NEAR(times / trials, expected, 5 * std::sqrt(expected * (1 - expected) / trials)) << what;

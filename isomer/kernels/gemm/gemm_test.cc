@@ -11,12 +11,13 @@
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/kernels/gemm/peak.h"
+#include "tests/quick.h"
 
 namespace isomer {
 namespace {
 
 /// The sanitizers' run: fewer sizes.
-bool quick() { return std::getenv("ISOMER_TEST_QUICK") != nullptr; }
+using testing::quick;
 
 enum class Layout { rows, columns, strided };
 constexpr Layout kLayouts[] = {Layout::rows, Layout::columns, Layout::strided};
@@ -86,8 +87,8 @@ void expect_product(Size s, Layout la, Layout lb, Layout lc, MatmulOptions<T> op
 }
 
 template <class T>
-class Gemm : public testing::Test {};
-using Types = testing::Types<float, double>;
+class Gemm : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(Gemm, Types);
 
 TYPED_TEST(Gemm, MultipliesAnySizeInAnyLayout) {
