@@ -67,7 +67,7 @@ inline void expect_gradients(std::vector<Values> inputs, const Op& op, double li
   for (std::size_t n = 0; n < inputs.size(); ++n) {
     const View<const double, 4> got = tape.arrived(vars[n]);
     double worst = 0, largest = 1e-3;
-    for (std::size_t i = 0; i < inputs[n].data.size(); i += quick() ? 7 : 1) {
+    for (std::size_t i = 0; i < inputs[n].data.size(); i += tests::quick() ? 7 : 1) {
       double& x = inputs[n].data[i];
       const double h = 1e-5 * std::max(1.0, std::abs(x)), before = x;
       x = before + h;

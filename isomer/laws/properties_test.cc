@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20;
 /// Under the sanitizers, which are ten times slower, fewer sizes and one type do: the kernels of both are one text.
-using testing::quick;
+using tests::quick;
 std::vector<Type> types() { return quick() ? std::vector{Type::f32} : std::vector{Type::f32, Type::f64}; }
 
 /// A thread pool each, made once: starting threads takes longer than most calls.

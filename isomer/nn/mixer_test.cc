@@ -23,7 +23,7 @@ constexpr Index kBatch = Layer::kBatch;
 graph::Graph graph_of(std::string_view preset) { return build_small(find_preset(preset), {{"heads", "2"}}); }
 
 /// Quick: the preset as it is.
-using testing::quick;
+using tests::quick;
 
 class EveryPreset : public ::testing::TestWithParam<const Preset*> {
  protected:

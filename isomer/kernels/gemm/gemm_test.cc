@@ -17,7 +17,7 @@ namespace isomer {
 namespace {
 
 /// The sanitizers' run: fewer sizes.
-using testing::quick;
+using tests::quick;
 
 enum class Layout { rows, columns, strided };
 constexpr Layout kLayouts[] = {Layout::rows, Layout::columns, Layout::strided};
