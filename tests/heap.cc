@@ -26,4 +26,4 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
 void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept { std::free(memory); }
 
-long isomer::testing::heap_allocations() { return calls + internal::allocations(); }
+long isomer::tests::heap_allocations() { return calls + internal::allocations(); }

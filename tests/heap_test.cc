@@ -4,7 +4,7 @@
 
 #include "isomer/base/buffer.h"
 
-namespace isomer::testing {
+namespace isomer::tests {
 
 TEST(Heap, CountsEveryWayToIt) {
   const long before = heap_allocations();
@@ -15,4 +15,4 @@ TEST(Heap, CountsEveryWayToIt) {
   EXPECT_EQ(numbers.size(), 3u);
 }
 
-}  // namespace isomer::testing
+}  // namespace isomer::tests

@@ -88,9 +88,9 @@ TEST(Allocation, EndsWithTheFirstSteps) {
     const F first = step(tape, model, law);
     // The second finds in one block of scratch what the first took in several.
     EXPECT_EQ(step(tape, model, law), first);
-    const long before = testing::heap_allocations();
+    const long before = tests::heap_allocations();
     for (int i = 0; i < 3; ++i) EXPECT_EQ(step(tape, model, law), first);
-    EXPECT_EQ(testing::heap_allocations() - before, 0) << name;
+    EXPECT_EQ(tests::heap_allocations() - before, 0) << name;
   }
 }
 

@@ -135,9 +135,9 @@ TEST_P(EveryKind, AllocatesNothingAfterTheFirstSteps) {
     tape.backward();
     tape.clear();
     // The first call takes memory piece by piece, the second takes what it was as one.
-    if (step == 1) after_second = testing::heap_allocations();
+    if (step == 1) after_second = tests::heap_allocations();
   }
-  EXPECT_EQ(testing::heap_allocations(), after_second);
+  EXPECT_EQ(tests::heap_allocations(), after_second);
 }
 
 TEST_P(EveryKind, CostsWhatIsSaidOfIt) {

@@ -119,10 +119,10 @@ TEST(Streaming, TakesNoMemoryForStepsOfRecurrentLayers) {
   const std::int64_t token = 3;
   long before = 0;
   for (int step = 0; step < 20; ++step) {
-    if (step == 8) before = testing::heap_allocations();
+    if (step == 8) before = tests::heap_allocations();
     (void)small.model.step(tape, {&token, 1}, state);
   }
-  EXPECT_EQ(testing::heap_allocations(), before);
+  EXPECT_EQ(tests::heap_allocations(), before);
 }
 
 TEST(Streaming, IsForLanguageModels) {

@@ -124,14 +124,14 @@ TEST_P(EveryPreset, AllocatesNothingAfterTheFirstSteps) {
   MixerState<float> state = layer.mixer().start(kBatch);
   // The first steps find their memory in several blocks; from the third on it is one. A cache has room for 64 tokens.
   for (int step = 0; step < 6; ++step) {
-    const long before = testing::heap_allocations();
+    const long before = tests::heap_allocations();
     layer.parameters().zero_gradients();
     tape.backward(layer.mixer().forward(tape, tape.input(layer.all(), true)));
     tape.clear();
     (void)layer.mixer().step(plain, plain.input(layer.some(step, 1)), state);
     plain.clear();
     if (step > 2) {
-      EXPECT_EQ(testing::heap_allocations(), before);
+      EXPECT_EQ(tests::heap_allocations(), before);
     }
   }
 }

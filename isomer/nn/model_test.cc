@@ -53,14 +53,14 @@ Training train(Model<T>& model, int steps, int threads) {
   all.losses.reserve(std::size_t(steps));
   all.norms.reserve(std::size_t(steps));
   for (int step = 0; step < steps; ++step) {
-    const long before = testing::heap_allocations();
+    const long before = tests::heap_allocations();
     const Var<T> loss = model.loss(tape, {.rate = step < 3 ? 0.1 : 0.0, .seed = 1, .stream = 2 * std::uint64_t(step)});
     all.losses.push_back(double(loss.value(0, 0, 0, 0)));
     tape.backward(loss);
     all.norms.push_back(optimiser.step(0.02, context));
     model.parameters.zero_gradients();
     tape.clear();
-    if (step >= 2) all.allocated += testing::heap_allocations() - before;
+    if (step >= 2) all.allocated += tests::heap_allocations() - before;
   }
   return all;
 }
@@ -97,12 +97,12 @@ TEST(SmallModel, OfAnyPresetAllocatesNothingAfterTheSecondStep) {
     Tape<float> tape(context);
     long before = 0;
     for (int step = 0; step < 3; ++step) {
-      before = testing::heap_allocations();
+      before = tests::heap_allocations();
       tape.backward(block.forward(tape, tape.input(contiguous(x.data(), {1, kTokens, 1, kChannels}), true)));
       parameters.zero_gradients();
       tape.clear();
     }
-    EXPECT_EQ(testing::heap_allocations() - before, 0) << preset->name;
+    EXPECT_EQ(tests::heap_allocations() - before, 0) << preset->name;
   }
 }
 

@@ -141,9 +141,9 @@ TEST_P(EveryTask, DiffersBySplitIndexAndSeed) {
 TEST_P(EveryTask, AllocatesInTheFirstCallOnly) {
   Batch batch;
   for (Split split : {Split::train, Split::test}) task->fill(split, 0, 4, batch);
-  const long before = testing::heap_allocations();
+  const long before = tests::heap_allocations();
   for (std::uint64_t step = 1; step < 20; ++step) task->fill(step % 4 == 0 ? Split::test : Split::train, 4 * step, 4, batch);
-  EXPECT_EQ(testing::heap_allocations(), before);
+  EXPECT_EQ(tests::heap_allocations(), before);
 }
 
 TEST_P(EveryTask, ExplainsItsOptions) {
