@@ -23,7 +23,7 @@ function(isomer_sanitized prefix preset folder environment)
 endfunction()
 
 # The tests of the program run the released one. What holds no kernel and stands above or beside nn costs more minutes to build
-# than it can surprise: build and run it by hand with the preset asan-ubsan after larger changes.
-list(REMOVE_ITEM folders cli isomer_mixers isomer_models isomer_tasks)
+# than it can surprise: after larger changes, cmake --preset asan-ubsan -DISOMER_SANITIZE_ALL=ON and run all tests by hand.
+list(REMOVE_ITEM folders cli isomer_mixers isomer_models isomer_tasks isomer_train)
 isomer_sanitized(asan asan-ubsan build-asan "GTEST_FILTER=*" ${folders})
 isomer_sanitized(tsan tsan build-tsan "GTEST_FILTER=*Thread*:Context.*:Workspace.*;ISOMER_ISA=scalar" isomer_base isomer_laws)
