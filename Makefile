@@ -11,12 +11,13 @@ FUZZ_SECONDS ?= 60
 
 CONFIGURE = cmake --preset $(1) $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) >/dev/null
 
-.PHONY: help build demo test bench lint format fuzz clean
+.PHONY: help build demo test sanitize bench lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
 	@echo "make demo     build, prove every law (isomer check), time it (isomer bench --quick)"
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
+	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops)"
 	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
 	@echo "make lint     format, clang-tidy, size budget; make format rewrites the files"
 	@echo "make fuzz     libFuzzer on the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
@@ -36,6 +37,12 @@ test:
 	@test -e build/build.ninja || $(call CONFIGURE,release)
 	@ninja -C build -j$(JOBS)
 	@ctest --test-dir build --output-on-failure --no-tests=error -j$(JOBS) $(CTEST)
+
+sanitize:
+	@tools/setup test
+	@$(call CONFIGURE,release) -DISOMER_SANITIZE_ALL=ON
+	@ninja -C build -j$(JOBS)
+	@ctest --test-dir build --output-on-failure --no-tests=error -j$(JOBS) -L sanitize
 
 bench: build
 	@tools/setup bench
