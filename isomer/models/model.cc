@@ -47,6 +47,11 @@ Var<T> last_token(Var<T> x) {
   return Tape<T>::part(x, slice(x.value, 1, x.dim(1) - 1, 1));
 }
 
+template <class T>
+bool all_finite(std::span<const T> numbers) {
+  return std::ranges::all_of(numbers, [](T number) { return std::isfinite(number); });
+}
+
 void expect_size(const char* what, std::size_t got, Index want) {
   require(Index(got) == want, "model", "expected ", want, " ", what, ", got ", got);
 }
@@ -192,22 +197,38 @@ ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass
 }
 
 template <class T>
+std::string Model<T>::name_of_layer(std::size_t layer) const {
+  return "layer " + std::to_string(layer) + " (" + blocks_[layer].mixer().graph().preset + ")";
+}
+
+template <class T>
 std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
   check_input(in);
-  const auto finite = [](Var<T> x) {
-    return std::all_of(x.value.data, x.value.data + x.value.size(), [](T number) { return std::isfinite(number); });
-  };
+  const auto finite = [](Var<T> x) { return all_finite<T>({x.value.data, std::size_t(x.value.size())}); };
   tape.clear();
   const typename Tape<T>::Aside aside(tape);
   return tape.without_recording([&]() -> std::string {
     Var<T> x = front(tape, in, pass);
-    if (!finite(x)) return embedding_ ? "the embedding" : "the input";
+    if (!finite(x)) return name_of_front();
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
       x = run_block(tape, x, layer, pass);
-      if (!finite(x)) return "layer " + std::to_string(layer) + " (" + blocks_[layer].mixer().graph().preset + ")";
+      if (!finite(x)) return name_of_layer(layer);
     }
     return std::isfinite(loss(tape, in, pass).loss) ? "" : "the output";
   });
+}
+
+template <class T>
+std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters) const {
+  // Parameters are added from front to back, so the backward pass comes to them in reverse.
+  const auto& all = parameters.all();
+  const auto spoiled = std::find_if(all.rbegin(), all.rend(), [](const Parameter<T>& p) { return !all_finite<T>(p.gradient()); });
+  if (spoiled == all.rend()) return "";
+  const std::string& name = spoiled->name();
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
+    if (name.starts_with("layers." + std::to_string(layer) + ".")) return name_of_layer(layer);
+  const bool front = name.starts_with("embedding.") || name.starts_with("input.") || name.starts_with("positions.");
+  return front ? name_of_front() : "the output";
 }
 
 template class Model<float>;

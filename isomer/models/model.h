@@ -70,6 +70,8 @@ class Model {
   /// Where the first value that is not finite comes from: "the embedding", "layer 3 (gla)", "the output"; empty if there is
   /// none. Clears the tape.
   [[nodiscard]] std::string first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
+  /// The same of gradients, in the order in which the backward pass comes to them: from the output to the embedding.
+  [[nodiscard]] std::string first_gradient_not_finite(const Parameters<T>& parameters) const;
 
   /// Streaming, for language models. Logits [B, vocabulary] are those after the last token; they belong to the model and are
   /// valid until its next call. What the tape held stays as it was.
@@ -86,6 +88,8 @@ class Model {
     Linear<T> linear;
   };
   [[nodiscard]] std::vector<const graph::Graph*> graphs() const;
+  [[nodiscard]] std::string name_of_layer(std::size_t layer) const;
+  [[nodiscard]] const char* name_of_front() const { return embedding_ ? "the embedding" : "the input"; }
   [[nodiscard]] Index streams() const { return 2 * Index(blocks_.size()) + 1; }
   void check_input(const ModelInput& in) const;
   [[nodiscard]] Var<T> front(Tape<T>& tape, const ModelInput& in, const Pass& pass);

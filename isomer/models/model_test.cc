@@ -236,6 +236,27 @@ TEST(Model, SaysWhereAValueIsFirstNotFinite) {
   EXPECT_EQ(spoiled("norm.weight"), "the output");
 }
 
+TEST(Model, SaysWhereAGradientIsFirstNotFinite) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.tied = false;
+  SmallModel<float> small(config);
+  const Data data(config, 2, 8);
+  Context context(1);
+  Tape<float> tape(context);
+  small.model.loss(tape, data.input());
+  tape.backward();
+  EXPECT_EQ(small.model.first_gradient_not_finite(small.parameters), "");
+  // Each comes later in the backward pass than the one after it, which hides it.
+  for (const auto& [name, place] :
+       std::vector<std::pair<const char*, const char*>>{{"embedding.weight", "the embedding"},
+                                                        {"layers.0.norm1.weight", "layer 0 (softmax)"},
+                                                        {"layers.1.mixer.v.weight", "layer 1 (gla)"},
+                                                        {"head.weight", "the output"}}) {
+    small.parameters.find(name).gradient()[0] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(small.model.first_gradient_not_finite(small.parameters), place);
+  }
+}
+
 TEST(Model, RefusesInputsOfAnotherSize) {
   const ModelConfig config = small_config(ModelKind::language);
   SmallModel<float> small(config);
