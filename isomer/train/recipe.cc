@@ -235,6 +235,22 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   return recipe;
 }
 
+Recipe with_task(Recipe recipe, const std::string& task, const Overrides& options) {
+  if (task != recipe.task) {
+    recipe.task_settings.clear();
+    std::erase_if(recipe.lines, [](const auto& line) { return line.first.starts_with("task."); });
+  }
+  recipe.task = task;
+  for (const std::string& text : options) {
+    const TomlEntry entry = override_of(text);
+    require(entry.key.starts_with("task.") && entry.key != "task.name", "--set",
+            "expected an option of the task (task.length=256), got ", text);
+    recipe.lines[entry.key] = entry.line;
+    (void)belongs_to_others(recipe, entry);
+  }
+  return recipe;
+}
+
 Recipe read_recipe(const std::string& path, const Overrides& overrides) { return parse_recipe(read_toml(path), overrides); }
 
 std::vector<std::string> layers_of(const ModelRecipe& model) {

@@ -72,6 +72,10 @@ using Overrides = std::vector<std::string>;
 [[nodiscard]] Recipe read_recipe(const std::string& path, const Overrides& overrides = {});
 [[nodiscard]] Recipe parse_recipe(const TomlFile& file, const Overrides& overrides = {});
 
+/// The recipe with another task, or with other options of its own one: "task.KEY=VALUE". The options of the recipe stay unless
+/// the task is another. Throws Error for an override of anything else.
+[[nodiscard]] Recipe with_task(Recipe recipe, const std::string& task, const Overrides& options);
+
 /// The layers, written out: repetitions in the list and of the list.
 [[nodiscard]] std::vector<std::string> layers_of(const ModelRecipe& model);
 

@@ -22,20 +22,43 @@ constexpr std::uint64_t kWindowStream = 0x77696e646f77;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+ModelKind natural_kind(TaskKind task) {
+  switch (task) {
+    case TaskKind::tokens: return ModelKind::language;
+    case TaskKind::tokens_class: return ModelKind::classifier;
+    case TaskKind::vectors: return ModelKind::regression;
+    case TaskKind::vectors_class: return ModelKind::vision;
+    case TaskKind::autoencoder: return ModelKind::autoencoder;
+  }
+  return ModelKind::language;
+}
+
+bool fits(ModelKind kind, TaskKind task) {
+  const ModelKind natural = natural_kind(task);
+  return kind == natural || (natural == ModelKind::classifier && kind == ModelKind::encoder);
+}
+
+/// A model of a checkpoint may know more tokens and classes than a task has.
+void require_fit(const ModelConfig& model, const TaskShape& task, const std::string& name) {
+  const char* const op = name.c_str();
+  require(fits(model.kind, task.kind), op, "expected a task for models of the kind ", name_of(model.kind), ", got one for ",
+          name_of(natural_kind(task.kind)));
+  const auto at_most = [&](const char* what, Index most, Index got) {
+    require(got <= most, op, "expected at most ", most, " ", what, ", which is what the model has, got ", got);
+  };
+  at_most("different tokens", model.vocabulary, task.vocabulary);
+  if (model.outputs == 0) at_most("different labels", labels_of(model), task.classes);
+  if (model.kind == ModelKind::vision) at_most("positions", model.length, task.length);
+  require(task.features == model.features && task.outputs == model.outputs, op, "expected vectors of ", model.features, " and ",
+          model.outputs, " numbers as inputs and targets, got ", task.features, " and ", task.outputs);
+}
+
 ModelKind kind_of(const Recipe& recipe, const TaskShape& task) {
   const std::string& name = recipe.model.kind;
-  ModelKind natural = ModelKind::language;
-  switch (task.kind) {
-    case TaskKind::tokens: natural = ModelKind::language; break;
-    case TaskKind::tokens_class: natural = ModelKind::classifier; break;
-    case TaskKind::vectors: natural = ModelKind::regression; break;
-    case TaskKind::vectors_class: natural = ModelKind::vision; break;
-    case TaskKind::autoencoder: natural = ModelKind::autoencoder; break;
-  }
+  const ModelKind natural = natural_kind(task.kind);
   if (name == "auto") return natural;
   const ModelKind wanted = model_kind_named(name);
-  const bool fits = wanted == natural || (natural == ModelKind::classifier && wanted == ModelKind::encoder);
-  if (!fits)
+  if (!fits(wanted, task.kind))
     fail_in_recipe(
         recipe, "model.kind",
         "expected a model.kind that fits the task " + recipe.task + " (" + std::string(name_of(natural)) + "), got " + name);
@@ -106,6 +129,16 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
 
 Session::Session(const Recipe& recipe, Context& context)
     : recipe_(recipe), context_(context), task_(task_of(recipe)), config_(model_of(recipe, task_->shape())), tape_(context) {
+  prepare();
+}
+
+Session::Session(const Recipe& recipe, const ModelConfig& model, Context& context)
+    : recipe_(recipe), context_(context), task_(task_of(recipe)), config_(model), tape_(context) {
+  require_fit(model, task_->shape(), recipe.task);
+  prepare();
+}
+
+void Session::prepare() {
   const TrainRecipe& t = recipe_.train;
   model_ = std::make_unique<Model<float>>(config_, parameters_);
   initialise(parameters_, t.seed);
@@ -153,12 +186,14 @@ StepReport Session::step() {
   tape_.clear();
   const bool finite = std::isfinite(report.loss);
   if (finite) report.gradient_norm = optimiser_->step(report.lr, context_);
-  parameters_.zero_gradients();
   if (!finite || !std::isfinite(report.gradient_norm)) {
-    const std::string where = model_->first_not_finite(tape_, input_of(batch_), pass);
+    const std::string where =
+        finite ? model_->first_gradient_not_finite(parameters_) : model_->first_not_finite(tape_, input_of(batch_), pass);
+    parameters_.zero_gradients();
     throw NotFinite("step " + std::to_string(report.step) + ": the " + (finite ? "gradient" : "loss") + " is not finite" +
                     (where.empty() ? "" : "; " + where + " first produced such a value"));
   }
+  parameters_.zero_gradients();
   ++done_;
   report.seconds = seconds_since(start);
   return report;
@@ -223,6 +258,17 @@ std::unique_ptr<Session> open_run(const std::string& path, Context& context) {
   const RunFolder folder = RunFolder::open(path);
   auto session = std::make_unique<Session>(read_recipe(folder.recipe_path()), context);
   (void)session->resume(folder.load_latest());
+  return session;
+}
+
+std::unique_ptr<Session> open_run_on(const std::string& path, const std::string& task, const Overrides& options,
+                                     Context& context) {
+  const RunFolder folder = RunFolder::open(path);
+  const Checkpoint checkpoint = folder.load_latest();
+  const Recipe recipe = read_recipe(folder.recipe_path());
+  auto session = std::make_unique<Session>(with_task(recipe, task.empty() ? recipe.task : task, options),
+                                           model_config(checkpoint.config, "config.json"), context);
+  session->resume_weights(checkpoint);
   return session;
 }
 

@@ -48,6 +48,8 @@ struct NotFinite : Error {
 class Session {
  public:
   Session(const Recipe& recipe, Context& context);
+  /// With a model that is there already, whatever the recipe says of models. Throws Error when it does not fit the task.
+  Session(const Recipe& recipe, const ModelConfig& model, Context& context);
 
   /// Throws NotFinite with the step and the layer that first produced such a value.
   StepReport step();
@@ -67,10 +69,11 @@ class Session {
   [[nodiscard]] Checkpoint checkpoint(const std::string& extra_json = "{}") const;
   /// Throws Error when the checkpoint is of another model, or of a newer version. Returns the extra JSON.
   std::string resume(const Checkpoint& checkpoint);
-  /// The weights alone, for a task that may differ in all but the sizes of the model's input and output.
+  /// The weights alone, to look at how they do on another task.
   void resume_weights(const Checkpoint& checkpoint);
 
  private:
+  void prepare();
   [[nodiscard]] Pass pass_of(Index step) const;
   [[nodiscard]] ModelInput input_of(const Batch& batch) const;
 
@@ -89,5 +92,9 @@ class Session {
 
 /// The session of a run as its last checkpoint left it.
 [[nodiscard]] std::unique_ptr<Session> open_run(const std::string& path, Context& context);
+/// The run's weights on another task, or on its own (empty) with other options; see with_task(). Throws Error when its model
+/// cannot read the task's inputs or give its answers.
+[[nodiscard]] std::unique_ptr<Session> open_run_on(const std::string& path, const std::string& task, const Overrides& options,
+                                                   Context& context);
 
 }  // namespace isomer

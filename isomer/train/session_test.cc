@@ -1,0 +1,113 @@
+#include "isomer/train/session.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+namespace {
+
+const char* const kSmall = R"([model]
+width = 16
+layers = ["softmax", "gla"]
+[mixer.all]
+heads = 2
+[task]
+name = "mqar"
+vocabulary = 64
+length = 32
+pairs = 2
+[train]
+steps = 10
+batch = 4
+)";
+
+Recipe small(const Overrides& overrides = {}) { return parse_recipe(parse_toml(kSmall, "small.toml"), overrides); }
+
+void fill(Session& session, const char* name, float value) { std::ranges::fill(session.parameters().find(name).values(), value); }
+
+std::string failure_of(Session& session) {
+  try {
+    (void)session.step();
+  } catch (const NotFinite& problem) {
+    return problem.what();
+  }
+  return "no failure";
+}
+
+TEST(Session, NamesTheLayerThatSpoilsTheLoss) {
+  Context context(1);
+  Session session(small(), context);
+  (void)session.step();
+  fill(session, "layers.1.mixer.v.weight", std::numeric_limits<float>::infinity());
+  EXPECT_EQ(failure_of(session), "step 2: the loss is not finite; layer 1 (gla) first produced such a value");
+  EXPECT_EQ(session.steps_done(), 1);
+}
+
+TEST(Session, NamesTheLayerThatSpoilsTheGradientOfAFiniteLoss) {
+  Context context(1);
+  Session session(small(), context);
+  // The hidden numbers of the MLP are 0, so its output is; what flows back through the huge weights is not.
+  fill(session, "layers.0.mlp.up.weight", 0);
+  fill(session, "layers.0.mlp.down.weight", std::numeric_limits<float>::max());
+  fill(session, "norm.weight", 1e12f);
+  EXPECT_EQ(failure_of(session), "step 1: the gradient is not finite; layer 0 (softmax) first produced such a value");
+  EXPECT_EQ(session.steps_done(), 0);
+}
+
+/// A run with one checkpoint.
+class OpenRunOn : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Session session(small(), context_);
+    (void)session.step();
+    const RunFolder folder = RunFolder::create(path_, to_toml(small()));
+    folder.save(session.checkpoint(), 1);
+    own_ = session.evaluate({.examples = 16});
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string error_of(const std::string& task, const Overrides& options) {
+    try {
+      (void)open_run_on(path_, task, options, context_);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  Context context_{1};
+  EvalReport own_;
+  std::string path_ = (std::filesystem::temp_directory_path() / ("session_test_" + std::to_string(::getpid()))).string();
+};
+
+TEST_F(OpenRunOn, EvaluatesTheSameWeightsOnOtherTasks) {
+  const auto same = open_run_on(path_, "", {}, context_);
+  EXPECT_EQ(same->evaluate({.examples = 16}).loss, own_.loss);
+  EXPECT_EQ(same->steps_done(), 1);
+  const auto longer = open_run_on(path_, "", {"task.length=40", "task.vocabulary=50"}, context_);
+  EXPECT_EQ(longer->task().shape().length, 40);
+  EXPECT_EQ(longer->task().options().at("pairs"), "2") << "options that are not set are the run's";
+  EXPECT_EQ(longer->config().vocabulary, 64) << "the model stays as it is";
+  EXPECT_TRUE(std::isfinite(longer->evaluate({.examples = 16}).loss));
+  const auto other = open_run_on(path_, "induction", {"task.vocabulary=64", "task.test_length=40"}, context_);
+  EXPECT_EQ(other->task().shape().vocabulary, 64);
+  EXPECT_TRUE(std::isfinite(other->evaluate({.examples = 16, .batch = 3}).loss));
+}
+
+TEST_F(OpenRunOn, RefusesWhatTheModelCannotDo) {
+  EXPECT_EQ(error_of("", {"task.vocabulary=128"}),
+            "mqar: expected at most 64 different tokens, which is what the model has, got 128");
+  EXPECT_EQ(error_of("regression", {}), "regression: expected a task for models of the kind language, got one for regression");
+  EXPECT_EQ(error_of("mqqar", {}), path_ + "/recipe.toml: unknown task mqqar, did you mean mqar?");
+  EXPECT_EQ(error_of("induction", {"task.pairs=2"}), "--set: induction: unknown option pairs, did you mean seed?");
+  EXPECT_EQ(error_of("", {"train.batch=2"}), "--set: expected an option of the task (task.length=256), got train.batch=2");
+}
+
+}  // namespace
+}  // namespace isomer
