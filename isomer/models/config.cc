@@ -45,6 +45,8 @@ graph::Graph build(const ModelConfig& config, Index layer) {
 }
 }  // namespace
 
+bool has_positions(const ModelConfig& config) { return config.kind == ModelKind::vision || config.positions; }
+
 std::string_view name_of(ModelKind kind) { return kKinds[std::size_t(kind)]; }
 
 ModelKind model_kind_named(std::string_view name) { return ModelKind(position_of("model kind", name, kKinds)); }
@@ -69,7 +71,7 @@ void check(const ModelConfig& config) {
   require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
           config.vocabulary, " and ", config.features);
   require(!of_tokens || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);
-  require(config.kind != vision || config.length > 0, kind, "expected the length of a sequence, got 0");
+  require(!has_positions(config) || config.length > 0, kind, "expected the length of a sequence, got 0");
   require(labels_of(config) > 0, kind, "expected ", config.kind == regression ? "outputs" : "classes", ", got 0");
   require(!of_tokens || config.classes <= labels_of(config), kind, "a tied output has the ", config.vocabulary,
           " tokens as classes, got ", config.classes, "; tied=false has its own");
@@ -78,22 +80,29 @@ void check(const ModelConfig& config) {
   require(config.dropout >= 0 && config.dropout < 1, "dropout", "expected a number from 0 to below 1, got ", config.dropout);
   require(config.logit_cap >= 0 && std::isfinite(config.logit_cap), "logit_cap", "expected a number >= 0, got ",
           config.logit_cap);
+  require(config.deviation >= 0 && std::isfinite(config.deviation), "deviation", "expected a number >= 0, got ",
+          config.deviation);
   require(config.norm != Norm::l2, "norm", "expected rms or layer, got l2");
 }
 
 MlpOptions mlp_options(const ModelConfig& config) {
   return {.kind = config.mlp,
           .hidden = Index(std::llround(config.mlp_factor * double(config.width))),
-          .down_deviation = kDeviation / std::sqrt(2.0 * double(config.layers.size()))};
+          .deviation = config.deviation,
+          .down_deviation = config.deviation / std::sqrt(2.0 * double(config.layers.size()))};
 }
 
 graph::Graph layer_graph(const ModelConfig& config, Index layer) {
   graph::Graph graph = build(config, layer);
-  auto* output = std::get_if<graph::Linear>(&graph.nodes.back().work);
   const graph::Init fallback;
-  if (output != nullptr && output->weight.kind == fallback.kind && output->weight.a == fallback.a &&
-      output->weight.b == fallback.b)
-    output->weight.b /= std::sqrt(2.0 * double(config.layers.size()));
+  for (graph::Node& node : graph.nodes) {
+    auto* linear = std::get_if<graph::Linear>(&node.work);
+    if (linear == nullptr || linear->weight.kind != fallback.kind || linear->weight.a != fallback.a ||
+        linear->weight.b != fallback.b)
+      continue;
+    const bool output = &node == &graph.nodes.back();
+    linear->weight.b = config.deviation / (output ? std::sqrt(2.0 * double(config.layers.size())) : 1.0);
+  }
   return graph;
 }
 

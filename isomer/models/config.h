@@ -41,14 +41,16 @@ struct ModelConfig {
   MlpKind mlp = MlpKind::swiglu;
   double mlp_factor = 0;  // hidden / width; 0: 4 for gelu, 8/3 for swiglu
   Norm norm = Norm::rms;
-  bool tied = true;      // language, autoencoder: the output projection is the embedding
-  double dropout = 0;    // of embeddings and residual branches
-  double logit_cap = 0;  // c·tanh(x/c) on logits; 0: none
-  Index vocabulary = 0;  // different tokens; 0: the inputs are vectors
-  Index classes = 0;     // different labels; 0: as many as tokens
-  Index features = 0;    // numbers of an input vector
-  Index outputs = 0;     // numbers of a target vector
-  Index length = 0;      // tokens of the longest sequence; vision: positions with a vector
+  bool tied = true;               // language, autoencoder: the output projection is the embedding
+  double dropout = 0;             // of embeddings and residual branches
+  double logit_cap = 0;           // c·tanh(x/c) on logits; 0: none
+  bool positions = false;         // a learned vector for each position is added in front; vision has them anyway
+  double deviation = kDeviation;  // of weights at the start, unless their mixer says otherwise
+  Index vocabulary = 0;           // different tokens; 0: the inputs are vectors
+  Index classes = 0;              // different labels; 0: as many as tokens
+  Index features = 0;             // numbers of an input vector
+  Index outputs = 0;              // numbers of a target vector
+  Index length = 0;               // tokens of the longest sequence; with positions: how many have a vector
 };
 
 /// Layers between the last token and the labels of an autoencoder.
@@ -57,6 +59,8 @@ inline constexpr Index kDecoderLayers = 2;
 /// Throws Error for a config that no model can be made of.
 void check(const ModelConfig& config);
 
+/// Does a learned vector for each position stand in front?
+[[nodiscard]] bool has_positions(const ModelConfig& config);
 /// The mixer of a layer. Output projections that start as everything else start smaller, by √(2 · layers), so that the sum of
 /// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023).
 [[nodiscard]] graph::Graph layer_graph(const ModelConfig& config, Index layer);

@@ -21,6 +21,8 @@ ModelConfig full() {
   config.dropout = 0.1;
   config.logit_cap = 30;
   config.classes = 7;
+  config.positions = true;
+  config.deviation = 0.1;
   return config;
 }
 
@@ -81,6 +83,13 @@ TEST(ModelConfig, IsRefusedWhenNoModelCanBeMadeOfIt) {
   EXPECT_EQ(error(classifier, [](ModelConfig& c) { c.classes = 0; }), "classifier: expected classes, got 0");
   EXPECT_EQ(error(regression, [](ModelConfig& c) { c.outputs = 0; }), "regression: expected outputs, got 0");
   EXPECT_EQ(error(vision, [](ModelConfig& c) { c.length = 0; }), "vision: expected the length of a sequence, got 0");
+  EXPECT_EQ(error(language,
+                  [](ModelConfig& c) {
+                    c.positions = true;
+                    c.length = 0;
+                  }),
+            "language: expected the length of a sequence, got 0");
+  EXPECT_EQ(error(language, [](ModelConfig& c) { c.deviation = -1; }), "deviation: expected a number >= 0, got -1");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.layers.clear(); }),
             "model: expected a number of layers from 1 to 4096, got 0");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.dropout = 1; }), "dropout: expected a number from 0 to below 1, got 1");
@@ -103,6 +112,22 @@ TEST(ModelConfig, OutputProjectionsStartSmallerInDeepModels) {
   const graph::Graph graph = layer_graph(config, 0);
   const auto& output = std::get<graph::Linear>(graph.nodes.back().work);
   EXPECT_DOUBLE_EQ(output.weight.b, 0.02 / std::sqrt(4.0));
+}
+
+TEST(ModelConfig, SaysHowWeightsStartUnlessTheirMixerDoes) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = {{"softmax", {{"heads", "2"}}}, {"mlstm", {{"heads", "2"}, {"block", "pre-up"}}}};
+  const auto weights = [&](Index layer) {
+    std::vector<double> all;
+    for (const graph::Node& node : layer_graph(config, layer).nodes)
+      if (const auto* linear = std::get_if<graph::Linear>(&node.work)) all.push_back(linear->weight.b);
+    return all;
+  };
+  const std::vector<double> own = weights(1);
+  config.deviation = 0.1;
+  EXPECT_EQ(weights(0), (std::vector<double>{0.1, 0.1, 0.1, 0.1 / std::sqrt(4.0)}));
+  EXPECT_EQ(weights(1), own);
+  EXPECT_EQ(mlp_options(config).deviation, 0.1);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
     cost.parameters += config.vocabulary * D;
   else
     cost += products((config.features + 1) * D);
-  if (config.kind == ModelKind::vision) cost.parameters += config.length * D;
+  if (has_positions(config)) cost.parameters += config.length * D;
   for (Index at = 0; at < Index(config.layers.size()); ++at) cost += layer(config, at, T);
   for (Index i = 0; config.kind == ModelKind::autoencoder && i < kDecoderLayers; ++i) {
     cost += norm(config);

@@ -18,8 +18,8 @@ namespace {
 bool of_tokens(ModelKind kind) { return kind == ModelKind::language || kind == ModelKind::autoencoder; }
 
 template <class T>
-Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows, Index columns) {
-  return parameters.add({.name = name, .shape = {rows, columns}, .init = graph::normal(kDeviation)}).var;
+Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows, const ModelConfig& config) {
+  return parameters.add({.name = name, .shape = {rows, config.width}, .init = graph::normal(config.deviation)}).var;
 }
 
 /// Numbers of an input, as values of the tape.
@@ -62,11 +62,11 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
   check(config);
   const Index D = config.width;
   if (config.vocabulary > 0)
-    embedding_.emplace(parameters, "embedding", config.vocabulary, D);
+    embedding_.emplace(parameters, "embedding", config.vocabulary, D, graph::normal(config.deviation));
   else
     input_.emplace(parameters, "input", config.features, D,
                    typename Linear<T>::Options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(config.features)))});
-  if (config.kind == ModelKind::vision) positions_ = matrix_parameter(parameters, "positions.weight", config.length, D);
+  if (has_positions(config)) positions_ = matrix_parameter(parameters, "positions.weight", config.length, config);
   // Blocks hold handles and are not to move once made, for closures point to them.
   blocks_.reserve(config.layers.size());
   for (Index layer = 0; layer < Index(config.layers.size()); ++layer)
@@ -82,7 +82,7 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
     head_ = embedding_->weight();
     return;
   }
-  head_ = matrix_parameter(parameters, "head.weight", labels_of(config), D);
+  head_ = matrix_parameter(parameters, "head.weight", labels_of(config), config);
   if (of_tokens(config.kind)) return;
   head_bias_ =
       parameters.add({.name = "head.bias", .shape = {labels_of(config)}, .init = graph::constant(0), .decay = Decay::no}).var;

@@ -3,6 +3,7 @@
 
 #include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/linear.h"
+#include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
 #include "isomer/models/model.h"
 
@@ -32,6 +33,8 @@ View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> 
           tokens.size());
   require(state.layers().size() == blocks_.size(), "model", "expected a state of ", blocks_.size(), " layers, got ",
           state.layers().size());
+  require(!positions_.present() || state.position() + n <= config_.length, "model", "expected at most ", config_.length,
+          " tokens (learned positions), got ", state.position() + n);
   const View<const std::int64_t, 2> all = contiguous(tokens.data(), {B, n});
   logits_.resize(std::size_t(B * V));
   const Index stretch = std::max<Index>(1, kStretch / B);
@@ -40,6 +43,7 @@ View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> 
     tape.without_recording([&] {
       const Index size = std::min(stretch, n - begin);
       Var<T> x = (*embedding_)(tape, slice(all, 1, begin, size));
+      if (positions_.present()) x = add(tape, x, position_table(positions_, state.position(), size));
       for (std::size_t layer = 0; layer < blocks_.size(); ++layer) x = blocks_[layer].prefill(tape, x, state.layers()[layer]);
       if (begin + size < n) return;
       const Var<T> last = Tape<T>::part(x, slice(x.value, 1, size - 1, 1));

@@ -27,7 +27,7 @@ void PrintTo(const KindCase& one, std::ostream* os) { *os << one.name; }
 std::vector<KindCase> kinds() {
   using enum ModelKind;
   ModelConfig untied = small_config(language), capped = small_config(language), bare = small_config(language),
-              hybrid = small_config(language), gelu = small_config(encoder);
+              hybrid = small_config(language), gelu = small_config(encoder), placed = small_config(regression);
   untied.tied = false;
   untied.classes = 7;
   untied.dropout = 0.3;
@@ -35,6 +35,7 @@ std::vector<KindCase> kinds() {
   capped.norm = Norm::layer;
   bare.mlp = MlpKind::none;
   hybrid.layers = testing::hybrid_layers();
+  hybrid.positions = placed.positions = true;
   gelu.mlp = MlpKind::gelu;
   gelu.mlp_factor = 2;
   return {{"language", small_config(language)},
@@ -48,6 +49,7 @@ std::vector<KindCase> kinds() {
           {"encoder", gelu, {}, {5, 7}},
           {"vision", small_config(vision)},
           {"regression", small_config(regression)},
+          {"placed", placed},
           {"autoencoder", small_config(autoencoder)}};
 }
 

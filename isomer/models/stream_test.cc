@@ -13,14 +13,16 @@ using testing::error_of;
 using testing::small_config;
 using testing::SmallModel;
 
+constexpr Index kBatch = 2, kTokens = 13;
+
 ModelConfig hybrid() {
   ModelConfig config = small_config(ModelKind::language);
   config.layers = testing::hybrid_layers();
   config.logit_cap = 5;
+  config.positions = true;
+  config.length = kTokens + 1;
   return config;
 }
-
-constexpr Index kBatch = 2, kTokens = 13;
 
 /// Tokens begin … end − 1 of every sequence.
 std::vector<std::int64_t> part(const Data& data, Index begin, Index end) {
@@ -107,6 +109,18 @@ TEST(Streaming, HasAStateThatCanBeForkedAndSaved) {
   const std::string error = error_of([&] { (void)other.model.load_state(path); });
   EXPECT_EQ(error.find("cannot load " + path + ": state: expected the fingerprint gla-"), 0) << error;
   std::remove(path.c_str());
+}
+
+TEST(Streaming, EndsWhereLearnedPositionsEnd) {
+  SmallModel<float> small(hybrid());
+  const Data data(hybrid(), kBatch, kTokens);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  ModelState<float> state = small.model.start(kBatch);
+  (void)small.model.prefill(tape, part(data, 0, kTokens), state);
+  (void)small.model.step(tape, part(data, 0, 1), state);
+  EXPECT_EQ(error_of([&] { (void)small.model.step(tape, part(data, 0, 1), state); }),
+            "model: expected at most 14 tokens (learned positions), got 15");
 }
 
 TEST(Streaming, TakesNoMemoryForStepsOfRecurrentLayers) {

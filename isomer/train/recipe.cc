@@ -43,6 +43,8 @@ void bind(Recipe& r, Binder& b) {
   b.flag("model.tied", m.tied);
   b.number("model.dropout", m.dropout, 0, 0.99);
   b.number("model.logit_cap", m.logit_cap, 0, kHuge);
+  b.flag("model.positions", m.positions);
+  b.number("model.deviation", m.deviation, 0, kHuge);
   TrainRecipe& t = r.train;
   Index seed = Index(t.seed);
   b.size("train.steps", t.steps, 1);

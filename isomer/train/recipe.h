@@ -33,6 +33,8 @@ struct ModelRecipe {
   bool tied = true;            // output projection = embedding
   double dropout = 0;          // of embeddings and residual branches
   double logit_cap = 0;        // c·tanh(x/c) on logits; 0: none
+  bool positions = false;      // a learned vector for each position, added to the embedding
+  double deviation = 0.02;     // of weights at the start, unless their mixer says otherwise
 };
 
 struct TrainRecipe {

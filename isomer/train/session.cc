@@ -109,6 +109,8 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   config.tied = m.tied;
   config.dropout = m.dropout;
   config.logit_cap = m.logit_cap;
+  config.positions = m.positions;
+  config.deviation = m.deviation;
   config.vocabulary = task.vocabulary;
   config.classes = task.classes;
   config.features = task.features;
