@@ -1,23 +1,29 @@
 #pragma once
-// Which instruction set the kernels use. Decided at run time, forced with ISOMER_ISA=scalar|avx2.
+// Which instruction set the kernels use. Decided at run time, forced with ISOMER_ISA=scalar|avx2|avx512.
 //
-// A kernel is a template over Isa, instantiated in one translation unit for each Isa (x_scalar.cc, x_avx2.cc) and called by
+// A kernel is a template over Isa, instantiated in one translation unit for each Isa (x_scalar.cc, x_avx2.cc, x_avx512.cc) and
+// called by
 //   with_isa(context.isa(), [&]<Isa I>() { kernel<float, I>(…); });
 #include <string_view>
 #include <utility>
 
 namespace isomer {
 
-enum class Isa { scalar, avx2 };
+enum class Isa { scalar, avx2, avx512 };
+/// From the plainest to the best.
+inline constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
 
 [[nodiscard]] std::string_view name_of(Isa isa);
-/// Can this machine run it?
+/// Can this machine run it, and does this build have it? One with ISOMER_NO_AVX512 has no AVX-512.
 [[nodiscard]] bool supported(Isa isa);
 /// The one forced by ISOMER_ISA, else the best supported. Throws Error when the forced one is unknown or unsupported.
 [[nodiscard]] Isa chosen_isa();
 
 template <class F>
 decltype(auto) with_isa(Isa isa, F&& f) {
+#ifndef ISOMER_NO_AVX512
+  if (isa == Isa::avx512) return std::forward<F>(f).template operator()<Isa::avx512>();
+#endif
   if (isa == Isa::avx2) return std::forward<F>(f).template operator()<Isa::avx2>();
   return std::forward<F>(f).template operator()<Isa::scalar>();
 }

@@ -11,8 +11,8 @@ struct Rows {
   Index stride;
 };
 
-/// Rows that vectors are stored to have kPad elements to spare.
-inline constexpr Index kPad = 16;
+/// Rows that vectors are stored to have kPad elements to spare: the columns of the widest tile of any instruction set.
+inline constexpr Index kPad = 32;
 
 /// Rows to ask for while a chunk is worked on, one of each for every token: what is read next and what this chunk writes.
 /// Rows of [B,T,H,D] are too far apart for the hardware to guess.

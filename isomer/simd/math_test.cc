@@ -47,8 +47,9 @@ constexpr Row kTable[] = {
 };
 
 std::vector<Isa> isas() {
-  std::vector<Isa> list{Isa::scalar};
-  if (supported(Isa::avx2)) list.push_back(Isa::avx2);
+  std::vector<Isa> list;
+  for (const Isa isa : kIsas)
+    if (supported(isa)) list.push_back(isa);
   return list;
 }
 
@@ -111,7 +112,9 @@ std::vector<double> worst(const Row& row, Index count) {
 TEST(Math, StaysWithinTheUlpTable) {
   const char* wanted = std::getenv("ISOMER_ULP_SAMPLES");
   const Index count = wanted == nullptr ? 50000 : Index(std::atoll(wanted));
-  std::printf("| function | type | range | limit | scalar | avx2 |\n|---|---|---|---|---|---|\n");
+  std::printf("| function | type | range | limit |");
+  for (const Isa isa : isas()) std::printf(" %.*s |", int(name_of(isa).size()), name_of(isa).data());
+  std::printf("\n|---|---|---|---|%s\n", isas().size() == 3 ? "---|---|---|" : isas().size() == 2 ? "---|---|" : "---|");
   for (const Row& row : kTable)
     for (int type : {0, 1}) {
       std::printf("| %.*s | %s | [%g, %g] | %.2f |", int(row.name.size()), row.name.data(), type == 0 ? "float" : "double",
@@ -122,6 +125,17 @@ TEST(Math, StaysWithinTheUlpTable) {
       }
       std::printf("\n");
     }
+}
+
+TEST(Math, GivesTheSameBitsOnWiderVectors) {
+  if (!supported(Isa::avx512)) GTEST_SKIP() << "no AVX-512 here";
+  for (const Row& row : kTable) {
+    const std::vector<float> x = inputs<float>(row.lo[0], row.hi[0], 5000);
+    std::vector<float> narrow(x.size()), wide(x.size());
+    map(row.function, x.data(), narrow.data(), Index(x.size()), Isa::avx2);
+    map(row.function, x.data(), wide.data(), Index(x.size()), Isa::avx512);
+    EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), x.size() * sizeof(float)), 0) << row.name;
+  }
 }
 
 struct Special {

@@ -16,11 +16,13 @@ namespace {
 
 template <class F>
 void on_every_isa(F f) {
-  f.template operator()<float, Isa::scalar>();
-  f.template operator()<double, Isa::scalar>();
-  if (!supported(Isa::avx2)) return;
-  f.template operator()<float, Isa::avx2>();
-  f.template operator()<double, Isa::avx2>();
+  for (const Isa isa : kIsas) {
+    if (!supported(isa)) continue;
+    with_isa(isa, [&]<Isa I>() {
+      f.template operator()<float, I>();
+      f.template operator()<double, I>();
+    });
+  }
 }
 
 TEST(Vec, HasTheLanesOfItsInstructionSet) {
@@ -29,6 +31,11 @@ TEST(Vec, HasTheLanesOfItsInstructionSet) {
   if (!supported(Isa::avx2)) GTEST_SKIP() << "no AVX2 here";
   EXPECT_EQ((Probe<float, Isa::avx2>::lanes()), 8);
   EXPECT_EQ((Probe<double, Isa::avx2>::lanes()), 4);
+  if (!supported(Isa::avx512)) GTEST_SKIP() << "no AVX-512 here";
+  with_isa(Isa::avx512, []<Isa I>() {
+    EXPECT_EQ((Probe<float, I>::lanes()), 16);
+    EXPECT_EQ((Probe<double, I>::lanes()), 8);
+  });
 }
 
 /// Two pages, the second forbidden: what ends at `end` cannot be overrun unnoticed.

@@ -21,7 +21,7 @@ struct Block {
 };
 
 /// A multiple of the width of a panel on every instruction set: columns are cut only here.
-inline constexpr Index kPanelMultiple = 16;
+inline constexpr Index kPanelMultiple = 32;
 
 /// dst = alpha · A [rows, depth], rows `stride` apart.
 template <class T, Isa I>

@@ -11,7 +11,7 @@
 namespace isomer::gemm {
 
 /// Rows × columns of C held in registers. AVX2 has 16 registers: 6·2 sums, 2 of B, 1 broadcast of A. 12 independent sums cover
-/// the latency (4) × throughput (2) of the FMA units, which needs 8.
+/// the latency (4) × throughput (2) of the FMA units, which needs 8. AVX-512 has 32 registers and is content with as many sums.
 inline constexpr int kTileRows = 6;
 template <class T, Isa I>
 inline constexpr Index kTileColumns = 2 * simd::Vec<T, I>::lanes;

@@ -52,7 +52,7 @@ Piece<T> make_piece(const Problem& p, Tiling tiling, const AttentionInputs<T>& i
                      .scale = T(p.scale * (p.taylor() ? 1.0 : std::numbers::log2e)),
                      .order = p.taylor() ? p.options.order : -1,
                      .block_q = whole ? std::max<Index>(s.length, 1) : kBlockQueries,
-                     .block_k = whole ? std::max<Index>(round_up(keys, 16), 16) : kBlockKeys};
+                     .block_k = whole ? std::max(round_up(keys, chunk::kPad), chunk::kPad) : kBlockKeys};
   return {head, s, h, n};
 }
 

@@ -3,6 +3,7 @@
 // pointers, and the scratch that the kernels need. Logits live in base 2: they carry a factor log2(e) that exp2 takes out again.
 #include "isomer/base/cpu.h"
 #include "isomer/base/index.h"
+#include "isomer/laws/chunk_rows.h"
 
 namespace isomer::attention_detail {
 
@@ -47,8 +48,8 @@ struct Packed {
   T* values_t;  // panels of vᵀ, for gradients of weights
   T* keys;      // panels of k, for gradients of q
 };
-/// Elements to reserve for each member of Packed: whole panels of 16 (more than enough for any type and Isa).
-ISOMER_INLINE Index packed_size(Index S, Index D) { return round_up(S, 16) * round_up(D, 16); }
+/// Elements to reserve for each member of Packed: whole panels of any type and Isa.
+ISOMER_INLINE Index packed_size(Index S, Index D) { return round_up(S, chunk::kPad) * round_up(D, chunk::kPad); }
 
 template <class T>
 struct ForwardScratch {

@@ -33,7 +33,7 @@ struct BackwardRows {
 };
 
 /// Elements of scratch for a backward pass over `count` tokens: decays and what they keep of the state before, both complex.
-inline constexpr Index kColumns = 32;
+inline constexpr Index kColumns = 64;
 constexpr Index backward_scratch(Index count) { return 4 * kColumns * count; }
 
 /// Some channels of a chunk of S6, at most a block but in step(). c and o may be null in forward() if only the state is wanted.
@@ -86,6 +86,6 @@ struct Kernels {
 };
 
 /// Lanes of the widest vector there is.
-inline constexpr Index kMaxLanes = 8;
+inline constexpr Index kMaxLanes = 16;
 
 }  // namespace isomer::scan_detail

@@ -44,7 +44,8 @@ ISOMER_INLINE simd::Vec<T, I> exp2_product(simd::Vec<T, I> s, simd::Vec<T, I> a)
 }
 
 /// Two vectors of channels at a time share what belongs to the state: b and c.
-inline constexpr int kPair = 2;
+template <class T, Isa I>
+inline constexpr int kPair = 2 * simd::Vec<T, I>::lanes <= kBlock ? 2 : 1;
 
 /// Is every exponent of these channels in the safe range?
 template <class T, Isa I>
@@ -52,7 +53,7 @@ ISOMER_INLINE bool is_tame(const S6Tokens<T>& x, const S6Block<T>& block, Index 
   using V = simd::Vec<T, I>;
   V top = V::zero();
   for (Index t = 0; t < x.count; ++t)
-    for (int i = 0; i < kPair; ++i)
+    for (int i = 0; i < kPair<T, I>; ++i)
       top = max(top, abs(V::load(row<const T, I>(x.step, t, c + i * V::lanes), x.width - c - i * V::lanes)));
   // A NaN among the steps is kept or not by max: where it is lost, the tame arithmetic hands it on as well.
   return largest(top) * block.largest < Exp2<T>::kSafe;
@@ -68,9 +69,9 @@ void s6_forward_pair(const S6Tokens<T>& x, const S6Block<T>& block, T* state, co
   const T* a = block.a;
   for (Index t = 0; t < x.count; ++t) {
     ask<T, I, false>(x.before, x.count, x.after, t, c, x.x, x.step, o);
-    V step[kPair], u[kPair], y[kPair];
+    V step[kPair<T, I>], u[kPair<T, I>], y[kPair<T, I>];
 #pragma GCC unroll 2
-    for (int i = 0; i < kPair; ++i) {
+    for (int i = 0; i < kPair<T, I>; ++i) {
       const V in = V::load(row<const T, I>(x.x, t, at(i)), left(i));
       step[i] = V::load(row<const T, I>(x.step, t, at(i)), left(i));
       u[i] = step[i] * in;
@@ -81,7 +82,7 @@ void s6_forward_pair(const S6Tokens<T>& x, const S6Block<T>& block, T* state, co
     for (Index n = 0; n < N; ++n) {
       const V bn = V::set(b[n]), cn = V::set(cs[n]);
 #pragma GCC unroll 2
-      for (int i = 0; i < kPair; ++i) {
+      for (int i = 0; i < kPair<T, I>; ++i) {
         const Index place = n * kBlock + at(i);
         const V decay = exp2_product<tame>(step[i], V::load(a + place));
         const V h = fma(decay, V::load(state + place), u[i] * bn);
@@ -91,13 +92,13 @@ void s6_forward_pair(const S6Tokens<T>& x, const S6Block<T>& block, T* state, co
     }
     if (o.data == nullptr) continue;
 #pragma GCC unroll 2
-    for (int i = 0; i < kPair; ++i) y[i].store(row<T, I>(o, t, at(i)), left(i));
+    for (int i = 0; i < kPair<T, I>; ++i) y[i].store(row<T, I>(o, t, at(i)), left(i));
   }
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::s6_forward(const S6Tokens<T>& x, const S6Block<T>& block, T* state, Rows<T> o) noexcept {
-  for (Index c = 0; c < x.width; c += kPair * simd::Vec<T, I>::lanes) {
+  for (Index c = 0; c < x.width; c += kPair<T, I> * simd::Vec<T, I>::lanes) {
     if (is_tame<T, I>(x, block, c))
       s6_forward_pair<T, I, true>(x, block, state, o, c);
     else
@@ -116,9 +117,9 @@ void s6_recompute_pair(const S6Tokens<T>& x, const S6Block<T>& block, const S6Ba
   const Index N = x.N;
   const T* a = block.a;
   for (Index t = 0; t < x.count; ++t) {
-    V step[kPair], u[kPair];
+    V step[kPair<T, I>], u[kPair<T, I>];
 #pragma GCC unroll 2
-    for (int i = 0; i < kPair; ++i) {
+    for (int i = 0; i < kPair<T, I>; ++i) {
       step[i] = V::load(row<const T, I>(x.step, t, at(i)), left(i));
       u[i] = step[i] * V::load(row<const T, I>(x.x, t, at(i)), left(i));
     }
@@ -129,7 +130,7 @@ void s6_recompute_pair(const S6Tokens<T>& x, const S6Block<T>& block, const S6Ba
     for (Index n = 0; n < N; ++n) {
       const V bn = V::set(b[n]);
 #pragma GCC unroll 2
-      for (int i = 0; i < kPair; ++i) {
+      for (int i = 0; i < kPair<T, I>; ++i) {
         const Index place = n * kBlock + at(i);
         const V decay = exp2_product<tame>(step[i], V::load(a + place));
         decay.store(decays + place);
@@ -147,9 +148,9 @@ ISOMER_INLINE void s6_backward_token(const S6Tokens<T>& x, const S6Block<T>& blo
   const auto left = [&](int i) { return x.width - at(i); };
   const Index size = x.N * kBlock;
   ask<T, I, true>(x.before, x.count, x.after, t, c, io.grad_o, io.grad_x, io.grad_step, x.x, x.step);
-  V step[kPair], in[kPair], u[kPair], y[kPair], rate[kPair], from_b[kPair];
+  V step[kPair<T, I>], in[kPair<T, I>], u[kPair<T, I>], y[kPair<T, I>], rate[kPair<T, I>], from_b[kPair<T, I>];
 #pragma GCC unroll 2
-  for (int i = 0; i < kPair; ++i) {
+  for (int i = 0; i < kPair<T, I>; ++i) {
     in[i] = V::load(row<const T, I>(x.x, t, at(i)), left(i));
     step[i] = V::load(row<const T, I>(x.step, t, at(i)), left(i));
     u[i] = step[i] * in[i];
@@ -167,7 +168,7 @@ ISOMER_INLINE void s6_backward_token(const S6Tokens<T>& x, const S6Block<T>& blo
     const V bn = V::set(b[n]), cn = V::set(cs[n]);
     V sum_b = V::load(sums_b + n * V::lanes), sum_c = V::load(sums_c + n * V::lanes);
 #pragma GCC unroll 2
-    for (int i = 0; i < kPair; ++i) {
+    for (int i = 0; i < kPair<T, I>; ++i) {
       const Index place = n * kBlock + at(i);
       const V decay = V::load(decays + place), g = fma(cn, y[i], V::load(back + place));
       const V pull = g * (decay * V::load(before + place));
@@ -184,7 +185,7 @@ ISOMER_INLINE void s6_backward_token(const S6Tokens<T>& x, const S6Block<T>& blo
   // a was in units of log 2.
   const V unit = V::set(T(0.69314718055994530942));
 #pragma GCC unroll 2
-  for (int i = 0; i < kPair; ++i) {
+  for (int i = 0; i < kPair<T, I>; ++i) {
     store_if<T, I>(fma(step[i], from_b[i], V::load(block.d + at(i)) * y[i]), io.grad_x, t, at(i), left(i));
     store_if<T, I>(fma(in[i], from_b[i], unit * rate[i]), io.grad_step, t, at(i), left(i));
     fma(y[i], in[i], V::load(io.grad_d + at(i))).store(io.grad_d + at(i));
@@ -200,7 +201,7 @@ void Kernels<T, I>::s6_backward(const S6Tokens<T>& x, const S6Block<T>& block, c
     V::zero().store(io.grad_a + i);
   }
   for (Index i = 0; i < kBlock; i += V::lanes) V::zero().store(io.grad_d + i);
-  for (Index c = 0; c < x.width; c += kPair * V::lanes) {
+  for (Index c = 0; c < x.width; c += kPair<T, I> * V::lanes) {
     if (is_tame<T, I>(x, block, c))
       s6_recompute_pair<T, I, true>(x, block, io, c);
     else

@@ -1,0 +1,9 @@
+#include "isomer/simd/vec_avx512.h"
+// The vector type comes first: the kernels are templates over it.
+#include "isomer/laws/channel_decay/channel_decay_backward_impl.h"
+#include "isomer/laws/channel_decay/channel_decay_step_impl.h"
+
+namespace isomer::channel_decay_detail {
+template struct Kernels<float, Isa::avx512>;
+template struct Kernels<double, Isa::avx512>;
+}  // namespace isomer::channel_decay_detail

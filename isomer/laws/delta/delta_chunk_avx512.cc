@@ -1,0 +1,9 @@
+#include "isomer/simd/vec_avx512.h"
+// The vector type comes first: the kernels are templates over it.
+#include "isomer/laws/delta/delta_backward_impl.h"
+#include "isomer/laws/delta/delta_step_impl.h"
+
+namespace isomer::delta_detail {
+template struct Kernels<float, Isa::avx512>;
+template struct Kernels<double, Isa::avx512>;
+}  // namespace isomer::delta_detail

@@ -1,0 +1,9 @@
+#include "isomer/simd/vec_avx512.h"
+// The vector type comes first: the kernels are templates over it.
+#include "isomer/laws/scalar_decay/scalar_decay_backward_impl.h"
+#include "isomer/laws/scalar_decay/scalar_decay_step_impl.h"
+
+namespace isomer::scalar_decay_detail {
+template struct Kernels<float, Isa::avx512>;
+template struct Kernels<double, Isa::avx512>;
+}  // namespace isomer::scalar_decay_detail

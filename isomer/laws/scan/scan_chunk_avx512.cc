@@ -1,0 +1,10 @@
+#include "isomer/simd/vec_avx512.h"
+// The vector type comes first: the kernels are templates over it.
+#include "isomer/laws/chunk_rows_impl.h"
+#include "isomer/laws/scan/scan_chunk_impl.h"
+#include "isomer/laws/scan/scan_s6_impl.h"
+
+namespace isomer::scan_detail {
+template struct Kernels<float, Isa::avx512>;
+template struct Kernels<double, Isa::avx512>;
+}  // namespace isomer::scan_detail
