@@ -94,26 +94,37 @@ Var<T> taylor_features(Tape<T>& tape, Var<T> x) {
 }
 
 template <class T>
-Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts) {
+Var<T> concat(Tape<T>& tape, std::span<const Mapped<T>> parts) {
   require(!parts.empty(), "concat", "expected at least one part, got none");
-  Shape4 shape = parts[0].shape();
-  for (const Var<T>& x : parts.subspan(1)) shape[3] += x.dim(3);
-  Var<T>* kept = tape.template keep<Var<T>>(Index(parts.size()));
+  Shape4 shape = parts[0].x.shape();
+  for (const Mapped<T>& part : parts.subspan(1)) shape[3] += part.x.dim(3);
+  auto* kept = tape.template keep<Mapped<T>>(Index(parts.size()));
+  auto* inputs = tape.template keep<Var<T>>(Index(parts.size()));
   std::copy(parts.begin(), parts.end(), kept);
-  const std::span<const Var<T>> all(kept, parts.size());
-  const Var<T> y = tape.make(shape, all);
+  std::transform(parts.begin(), parts.end(), inputs, [](const Mapped<T>& part) { return part.x; });
+  const std::span<const Mapped<T>> all(kept, parts.size());
+  const Var<T> y = tape.make(shape, std::span<const Var<T>>(inputs, parts.size()));
   Index begin = 0;
-  for (const Var<T>& x : all) {
-    copy<T>(x.value, slice(y.value, 3, begin, x.dim(3)), tape.context());
+  for (const auto& [x, f, options] : all) {
+    const View<T, 4> to = slice(y.value, 3, begin, x.dim(3));
+    if (f == Unary::identity)
+      copy<T>(x.value, to, tape.context());
+    else
+      unary<T>(f, options, x.value, to, tape.context());
     begin += x.dim(3);
   }
   tape.record({y}, [=](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);
     Index at = 0;
-    for (const Var<T>& x : all) {
-      if (const auto dx = back.target(x); dx.present())
-        sum_to<T>({.x = slice(dy, 3, at, x.dim(3))}, dx.view, dx.mode, back.context());
+    for (const auto& [x, f, options] : all) {
+      const View<const T, 4> part = slice(dy, 3, at, x.dim(3));
       at += x.dim(3);
+      const auto dx = back.target(x);
+      if (!dx.present()) continue;
+      if (f == Unary::identity)
+        sum_to<T>({.x = part}, dx.view, dx.mode, back.context());
+      else
+        unary_vjp<T>(f, options, x.value, part, dx.view, dx.mode, back.context());
     }
   });
   return y;
@@ -131,7 +142,7 @@ template Var<float> square_sum(Tape<float>&, Var<float>);
 template Var<double> square_sum(Tape<double>&, Var<double>);
 template Var<float> taylor_features(Tape<float>&, Var<float>);
 template Var<double> taylor_features(Tape<double>&, Var<double>);
-template Var<float> concat(Tape<float>&, std::span<const Var<float>>);
-template Var<double> concat(Tape<double>&, std::span<const Var<double>>);
+template Var<float> concat(Tape<float>&, std::span<const Mapped<float>>);
+template Var<double> concat(Tape<double>&, std::span<const Mapped<double>>);
 
 }  // namespace isomer

@@ -40,8 +40,15 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> taylor_features(Tape<T>& tape, Var<T> x);
 
-/// Side by side along the last axis; the parts have the same other axes.
+/// f(x), not yet computed.
 template <class T>
-[[nodiscard]] Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts);
+struct Mapped {
+  Var<T> x;
+  Unary f = Unary::identity;
+  UnaryOptions options = {};
+};
+/// Side by side along the last axis; the parts have the same other axes. A function of a part takes no pass of its own.
+template <class T>
+[[nodiscard]] Var<T> concat(Tape<T>& tape, std::span<const Mapped<T>> parts);
 
 }  // namespace isomer

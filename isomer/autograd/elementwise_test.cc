@@ -51,7 +51,7 @@ TEST(ElementwiseOps, RowsHaveTheGradientsOfTheirEquations) {
 
 TEST(ElementwiseOps, ConcatGivesEveryPartItsGradient) {
   expect_gradients({x(1), random_values({2, 3, 2, 1}, 2)}, [](Tape<D>& tape, Vars in) {
-    const std::array<Var<D>, 3> parts{in[0], in[1], in[0]};
+    const std::array<Mapped<D>, 3> parts{{{in[0]}, {in[1]}, {in[0], Unary::tanh, {.scale = -3}}}};
     return unary(tape, Unary::square, concat<D>(tape, parts));
   });
 }
@@ -121,12 +121,12 @@ TEST(TokenOps, CutAnywhereGiveTheWhole) {
   std::vector<D> sum(6), mean_sum(6), last(6), near(12);
   const auto run = [&](Index begin, Index end) {
     const auto tokens = [&](Var<D> whole) { return Tape<D>::alias(whole, slice(whole.value, 1, begin, end - begin)); };
-    const std::array<Var<D>, 4> parts{
-        running_sum(tape, tokens(v), contiguous(sum.data(), {2, 1, 3})),
-        running_mean(tape, tokens(v), contiguous(mean_sum.data(), {2, 1, 3}), begin),
-        shift(tape, tokens(v), contiguous(last.data(), {2, 1, 3})),
-        local_sum(tape, tokens(v), tokens(w), 3, contiguous(near.data(), {2, 2, 3})),
-    };
+    const std::array<Mapped<D>, 4> parts{{
+        {running_sum(tape, tokens(v), contiguous(sum.data(), {2, 1, 3}))},
+        {running_mean(tape, tokens(v), contiguous(mean_sum.data(), {2, 1, 3}), begin)},
+        {shift(tape, tokens(v), contiguous(last.data(), {2, 1, 3}))},
+        {local_sum(tape, tokens(v), tokens(w), 3, contiguous(near.data(), {2, 2, 3}))},
+    }};
     return concat<D>(tape, parts);
   };
   const Var<D> whole = run(0, 6);

@@ -54,7 +54,7 @@ const char* name_of(Unary f) {
 }
 
 Text mapped(const graph::Map& map, const Text& x) {
-  const auto [a, b] = map.options;
+  const double a = map.options.a, b = map.options.b;
   switch (map.function) {
     case Unary::identity: return x;
     case Unary::affine: {

@@ -31,7 +31,7 @@ DeltaInputs delta_inputs(Builder& m, const Builder::HeadSizes& sizes) {
 
 Value decay_of_steps(Builder& m, Value step, Index heads, double least) {
   const Value rate = m.map(Unary::exp, m.parameter("a_log", heads, 1, {.kind = Init::Kind::log_uniform, .a = least, .b = 16}));
-  return m.named("log_decay", m.affine(m.multiply(step, rate), -1));
+  return m.named("log_decay", m.multiply(step, m.affine(rate, -1)));
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/tape.h"
 #include "isomer/laws/law.h"
 #include "isomer/mixers/graph.h"
@@ -74,6 +75,9 @@ class Mixer {
   };
   void add_products(Parameters<T>& parameters, const std::string& prefix);
   void join_products_with_sums();
+  void join_maps();
+  /// A Map, with the one that is computed with it.
+  [[nodiscard]] Mapped<T> mapped(int node) const;
   [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state);
 
   graph::Graph graph_;
@@ -81,11 +85,11 @@ class Mixer {
   Index window_ = 0;
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one
-  std::vector<int> joined_;      // of each sum: a product of two values that only it uses, computed with it; −1: none
-  std::vector<bool> inside_;     // is the node computed with a sum?
+  std::vector<int> joined_;   // of a sum, a product that only it uses; of a factor, such a function: computed with it; −1: none
+  std::vector<bool> inside_;  // is the node computed with another?
   std::vector<NodeWeights<T>> weights_;
-  std::vector<Var<T>> values_;  // of each node, while the graph runs
-  std::vector<Var<T>> parts_;   // of a concatenation
+  std::vector<Var<T>> values_;    // of each node, while the graph runs
+  std::vector<Mapped<T>> parts_;  // of a concatenation
 };
 
 extern template class Mixer<float>;

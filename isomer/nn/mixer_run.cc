@@ -62,8 +62,9 @@ Var<T> MixerRun<T>::run(const graph::Shift&) {
 }
 
 template <class T>
-Var<T> MixerRun<T>::run(const graph::Map& w) {
-  return w.function == Unary::identity ? in(0) : unary(tape_, w.function, in(0), w.options);
+Var<T> MixerRun<T>::run(const graph::Map&) {
+  const auto [x, f, options] = mixer_.mapped(int(at_));
+  return unary(tape_, f, x, options);
 }
 
 template <class T>
@@ -113,7 +114,9 @@ Var<T> MixerRun<T>::run(const graph::Mean& w) {
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Concat&) {
   mixer_.parts_.clear();
-  for (std::size_t i = 0; i < node_->inputs.size(); ++i) mixer_.parts_.push_back(in(i));
+  for (const int input : node_->inputs)
+    mixer_.parts_.push_back(mixer_.inside_[std::size_t(input)] ? mixer_.mapped(input)
+                                                               : Mapped<T>{mixer_.values_[std::size_t(input)]});
   return concat<T>(tape_, mixer_.parts_);
 }
 

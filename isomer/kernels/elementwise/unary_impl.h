@@ -49,12 +49,13 @@ template <class T, Isa I>
 void UnaryKernels<T, I>::forward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y) noexcept {
   using V = simd::Vec<T, I>;
   const auto p = internal::parameters_of<V, T>(job.options);
+  const V scale = V::set(T(job.options.scale));
   internal::with_function(job.f, [&](auto f) {
     for (Index r = 0; r < extent.rows; ++r) {
       const internal::Lane<T, I> in(x, r);
       for (Index c = 0; c < extent.columns; c += V::lanes) {
         const Index left = extent.columns - c;
-        f.at(in.load(c, left), p).value.store(y.data + r * y.row + c, left);
+        (scale * f.at(in.load(c, left), p).value).store(y.data + r * y.row + c, left);
       }
     }
   });
@@ -64,12 +65,14 @@ template <class T, Isa I>
 void UnaryKernels<T, I>::backward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<const T> dy, Cells<T> dx) noexcept {
   using V = simd::Vec<T, I>;
   const auto p = internal::parameters_of<V, T>(job.options);
+  const V scale = V::set(T(job.options.scale));
   internal::with_function(job.f, [&](auto f) {
     for (Index r = 0; r < extent.rows; ++r) {
       const internal::Lane<T, I> in(x, r), up(dy, r);
       for (Index c = 0; c < extent.columns; c += V::lanes) {
         const Index left = extent.columns - c;
-        internal::put(f.at(in.load(c, left), p).slope * up.load(c, left), job.accumulate, dx.data + r * dx.row + c, left);
+        const V slope = f.at(in.load(c, left), p).slope;
+        internal::put(slope * (scale * up.load(c, left)), job.accumulate, dx.data + r * dx.row + c, left);
       }
     }
   });

@@ -18,7 +18,8 @@ void build(Builder& m) {
   const auto feature = [&](Value x, std::string_view) {
     const Value unit = m.normalise("", x, {.kind = Norm::l2, .eps = 1e-12});
     const Value angle = m.head_linear("features", unit, features, random);
-    return m.affine(m.concat({m.map(Unary::sin, angle), m.map(Unary::cos, angle)}), 1 / std::sqrt(double(features)));
+    const double scale = 1 / std::sqrt(double(features));
+    return m.concat({m.affine(m.map(Unary::sin, angle), scale), m.affine(m.map(Unary::cos, angle), scale)});
   };
   Value log_decay, log_input;
   if (gate) {

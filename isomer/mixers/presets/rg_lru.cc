@@ -22,10 +22,10 @@ void build(Builder& m) {
   };
   const Value rate =
       m.map(Unary::softplus, m.parameter("rate", 1, C, {.kind = graph::Init::Kind::gate_ring, .a = 0.9, .b = 0.999}));
-  Value log_decay = m.affine(m.multiply(m.map(Unary::sigmoid, gate("recurrence_gate")), rate), -8);
   // Nothing stands before the first token, so forgetting all of it makes the factor of the input 1.
   const Value first = m.map(Unary::relu, m.affine(m.add_node({.work = graph::Position{}, .size = 1}), -1, 2));
-  log_decay = m.named("log_decay", m.subtract(log_decay, m.affine(first, 1e4)));
+  const Value slow = m.multiply(m.map(Unary::sigmoid, gate("recurrence_gate")), m.affine(rate, -8));
+  const Value log_decay = m.named("log_decay", m.add(m.affine(first, -1e4), slow));
   const Value in = m.multiply(m.map(Unary::sqrt_one_minus_exp2, log_decay), m.gate(Unary::sigmoid, gate("input_gate"), u));
   const Value h = m.scan({.log_decay = log_decay, .x = in});
   parts::output(m, m.gate(Unary::gelu, m.linear("gate", m.x(), C, {.bias = true}), h), {.bias = true});

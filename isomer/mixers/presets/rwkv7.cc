@@ -47,14 +47,15 @@ void build(Builder& m) {
   const Value rate = low("rate", mixed("a", 0.9, 0), rate_rank, H * K, {.bias = true}, Unary::identity);
   const Value gate = low("g", mixed("g", 0.2, 0), gate_rank, H * V, {}, Unary::sigmoid);
   const Value log_decay = m.named("log_decay", m.heads(m.affine(m.map(Unary::sigmoid, w), -std::exp(-0.5)), H));
-  const Value a = m.named("rate", m.heads(m.map(Unary::sigmoid, rate), H));
+  // With its sign: -a is what the law and k need.
+  const Value minus_a = m.named("minus_rate", m.heads(m.affine(m.map(Unary::sigmoid, rate), -1), H));
   const Value scaled = m.multiply(own, m.parameter("k_k", H, K, graph::constant(0.85)));
   const Value kk = m.named("kk", m.normalise("", scaled, {.kind = Norm::l2, .eps = 1e-12}));
-  // 1 + (a - 1) k_a.
-  const Value change = m.affine(m.multiply(m.affine(a, 1, -1), m.parameter("k_a", H, K, graph::constant(1))), 1, 1);
+  // 1 + (a - 1) k_a = (1 - k_a) + a k_a.
+  const Value k_a = m.parameter("k_a", H, K, graph::constant(1));
+  const Value change = m.add(m.affine(k_a, -1, 1), m.multiply(minus_a, m.affine(k_a, -1)));
   const Value k = m.named("k", m.multiply(own, change));
-  Value o =
-      m.delta({.q = r, .k = k, .v = v, .log_decay = log_decay, .a = m.affine(kk, -1), .b = m.multiply(kk, a)}, {.scale = 1});
+  Value o = m.delta({.q = r, .k = k, .v = v, .log_decay = log_decay, .a = kk, .b = m.multiply(kk, minus_a)}, {.scale = 1});
   o = m.normalise("norm", o, {.kind = Norm::layer, .eps = 64e-5, .weight = true, .bias = true});
   const Value now = m.head_linear("r_k", m.multiply(r, k), 1, {.weight = graph::constant(-0.04)});
   o = m.flat(m.add(o, m.multiply(now, v)));
