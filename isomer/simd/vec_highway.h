@@ -10,7 +10,8 @@ namespace isomer::simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T, Isa I>
-requires(I != Isa::scalar) struct Vec<T, I> {
+struct Vec {
+  static_assert(I != Isa::scalar, "vec_scalar.h has that one");
   using Tag = hn::ScalableTag<T>;
   using Raw = hn::Vec<Tag>;
   using Mask = hn::Mask<Tag>;
