@@ -18,11 +18,18 @@ const std::string* text_of(const Settings& settings, std::string_view name) {
 }
 
 template <class T>
-bool parse(const std::string& text, T& value) {
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem == std::errc() && end == text.data() + text.size();
+bool parse(std::string_view text, T& value) {
+  T number{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc() || end != text.data() + text.size()) return false;
+  value = number;
+  return true;
 }
 }  // namespace
+
+bool parse_number(std::string_view text, double& value) { return parse(text, value); }
+bool parse_number(std::string_view text, Index& value) { return parse(text, value); }
+bool parse_number(std::string_view text, std::uint64_t& value) { return parse(text, value); }
 
 void require_known(std::string_view who, const Settings& settings, std::span<const OptionSpec> options) {
   std::vector<std::string> names;
@@ -43,7 +50,7 @@ double read_number(const Settings& settings, std::string_view name, double fallb
   const std::string* text = text_of(settings, name);
   if (text == nullptr) return fallback;
   double value = 0;
-  require(parse(*text, value) && std::isfinite(value), std::string(name).c_str(), "expected a finite number, got ", *text);
+  require(parse_number(*text, value) && std::isfinite(value), std::string(name).c_str(), "expected a finite number, got ", *text);
   return value;
 }
 
@@ -51,7 +58,7 @@ Index read_size(const Settings& settings, std::string_view name, Index fallback)
   const std::string* text = text_of(settings, name);
   if (text == nullptr) return fallback;
   Index value = 0;
-  require(parse(*text, value) && value >= 0, std::string(name).c_str(), "expected a whole number >= 0, got ", *text);
+  require(parse_number(*text, value) && value >= 0, std::string(name).c_str(), "expected a whole number >= 0, got ", *text);
   return value;
 }
 

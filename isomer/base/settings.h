@@ -2,6 +2,7 @@
 // Options as text: what a law, a mixer or a task understands, and what the user has set.
 //
 //   const Index window = read_size(settings, "window", 0);   // 0 unless the user says otherwise
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -23,6 +24,11 @@ using Settings = std::map<std::string, std::string, std::less<>>;
 
 /// Throws Error for a setting that is none of the options, naming the nearest.
 void require_known(std::string_view who, const Settings& settings, std::span<const OptionSpec> options);
+
+/// The whole text as a number; false, and `value` as it was, if it is none of that type.
+[[nodiscard]] bool parse_number(std::string_view text, double& value);
+[[nodiscard]] bool parse_number(std::string_view text, Index& value);
+[[nodiscard]] bool parse_number(std::string_view text, std::uint64_t& value);
 
 // Readers of options. Each throws Error with what was expected when the text does not parse.
 [[nodiscard]] bool read_bool(const Settings& settings, std::string_view name, bool fallback);

@@ -22,6 +22,24 @@ TEST(Settings, AreRead) {
   EXPECT_EQ(read_choice(settings, "x", choices), 0);
 }
 
+TEST(Settings, ANumberIsTheWholeTextOrLeavesTheValue) {
+  double real = 1;
+  Index whole = 2;
+  std::uint64_t count = 3;
+  for (const std::string text : {"", "x", "1x", " 1", "1 "}) {
+    EXPECT_FALSE(parse_number(text, real) || parse_number(text, whole) || parse_number(text, count)) << text;
+  }
+  EXPECT_FALSE(parse_number("9223372036854775808", whole));
+  EXPECT_FALSE(parse_number("-1", count));
+  EXPECT_EQ(real, 1);
+  EXPECT_EQ(whole, 2);
+  EXPECT_EQ(count, 3u);
+  EXPECT_TRUE(parse_number("-2.5e-1", real) && parse_number("-7", whole) && parse_number("9223372036854775808", count));
+  EXPECT_EQ(real, -0.25);
+  EXPECT_EQ(whole, -7);
+  EXPECT_EQ(count, std::uint64_t{1} << 63);
+}
+
 TEST(Settings, SayWhatWasExpected) {
   const auto error = [](const std::string& text, auto read) -> std::string {
     const Settings settings{{"x", text}};

@@ -42,9 +42,8 @@ const std::string* Builder::declare(std::string_view name, std::string fallback,
 Index Builder::size(std::string_view name, Index fallback, std::string_view help, Index least) {
   Index value = fallback;
   if (const std::string* text = declare(name, std::to_string(fallback), help)) {
-    const auto [end, problem] = std::from_chars(text->data(), text->data() + text->size(), value);
-    require(problem == std::errc() && end == text->data() + text->size() && value >= least && value <= kLargest,
-            options_.back().name.c_str(), "expected a whole number from ", least, " to ", kLargest, ", got ", *text);
+    require(parse_number(*text, value) && value >= least && value <= kLargest, options_.back().name.c_str(),
+            "expected a whole number from ", least, " to ", kLargest, ", got ", *text);
   }
   resolve(std::to_string(value));
   return value;

@@ -1,11 +1,11 @@
 #include "isomer/tasks/groups.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <numeric>
 
 #include "isomer/base/error.h"
+#include "isomer/base/settings.h"
 
 namespace isomer {
 
@@ -80,12 +80,12 @@ Group product_of(const Group& a, const Group& b) {
 }
 
 Group factor_named(std::string_view name) {
-  int n = 0;
-  const bool parsed = name.size() >= 2 && std::from_chars(name.data() + 1, name.data() + name.size(), n).ptr == name.end();
+  Index n = 0;
+  const bool parsed = name.size() >= 2 && parse_number(name.substr(1), n);
   // S7 and A8 are the first that are too large.
-  if (parsed && name[0] == 'S' && n >= 2 && n <= 6) return permutations(n, false);
-  if (parsed && name[0] == 'A' && n >= 3 && n <= 6) return permutations(n, true);
-  if (parsed && name[0] == 'Z' && n >= 2 && n <= kLargest) return cyclic(n);
+  if (parsed && name[0] == 'S' && n >= 2 && n <= 6) return permutations(int(n), false);
+  if (parsed && name[0] == 'A' && n >= 3 && n <= 6) return permutations(int(n), true);
+  if (parsed && name[0] == 'Z' && n >= 2 && n <= kLargest) return cyclic(int(n));
   fail("group", "expected Z2 to Z1024, S2 to S6, A3 to A6 or a product such as A4xZ5, got ", name);
 }
 }  // namespace

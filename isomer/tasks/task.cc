@@ -1,7 +1,6 @@
 #include "isomer/tasks/task.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "isomer/base/error.h"
 #include "isomer/tasks/draw.h"
@@ -23,8 +22,7 @@ constexpr std::array<OptionSpec, 1> kCommon{{{"seed", "0", "another number gives
 std::uint64_t read_count(const Settings& values, std::string_view name) {
   const std::string& text = values.find(name)->second;
   std::uint64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(problem == std::errc() && end == text.data() + text.size() && (value >> kIndexBits) == 0, std::string(name).c_str(),
+  require(parse_number(text, value) && (value >> kIndexBits) == 0, std::string(name).c_str(),
           "expected a whole number below 2^60, got ", text);
   return value;
 }

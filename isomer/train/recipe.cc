@@ -1,17 +1,18 @@
 #include "isomer/train/recipe.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <sstream>
 
 #include "isomer/base/error.h"
+#include "isomer/base/settings.h"
 #include "isomer/base/suggest.h"
 
 namespace isomer {
 
 namespace {
+constexpr Index kMostLayers = 1000;
 
 std::string place(const Recipe& recipe, const std::string& key) {
   const auto found = recipe.lines.find(key);
@@ -84,9 +85,7 @@ class Reader : public Binder {
   void number(const char* key, double& value, double least, double most) override {
     const std::string* text = find(key);
     if (text == nullptr) return;
-    const char* end = text->data() + text->size();
-    const auto [stop, problem] = std::from_chars(text->data(), end, value);
-    if (problem != std::errc() || stop != end || !std::isfinite(value) || value < least || value > most)
+    if (!parse_number(*text, value) || !std::isfinite(value) || value < least || value > most)
       wrong(key,
             most < 1e300 ? "a number from " + toml_number(least) + " to " + toml_number(most)
                          : "a number of at least " + toml_number(least),
@@ -95,10 +94,7 @@ class Reader : public Binder {
   void size(const char* key, Index& value, Index least) override {
     const std::string* text = find(key);
     if (text == nullptr) return;
-    const char* end = text->data() + text->size();
-    const auto [stop, problem] = std::from_chars(text->data(), end, value);
-    if (problem != std::errc() || stop != end || value < least)
-      wrong(key, "a whole number of at least " + std::to_string(least), *text);
+    if (!parse_number(*text, value) || value < least) wrong(key, "a whole number of at least " + std::to_string(least), *text);
   }
   void flag(const char* key, bool& value) override {
     const std::string* text = find(key);
@@ -260,15 +256,12 @@ std::vector<std::string> layers_of(const ModelRecipe& model) {
   for (const std::string& item : model.layers) {
     const std::size_t star = item.find('*');
     Index times = 1;
-    if (star != std::string::npos) {
-      const char* end = item.data() + item.size();
-      const auto [stop, problem] = std::from_chars(item.data() + star + 1, end, times);
-      require(problem == std::errc() && stop == end && times >= 1 && times <= 1000, "model.layers",
-              "expected PRESET or PRESET*N with N from 1 to 1000, got ", item);
-    }
+    if (star != std::string::npos)
+      require(parse_number(std::string_view(item).substr(star + 1), times) && times >= 1 && times <= kMostLayers, "model.layers",
+              "expected PRESET or PRESET*N with N from 1 to ", kMostLayers, ", got ", item);
     once.insert(once.end(), std::size_t(times), item.substr(0, star));
   }
-  require(Index(once.size()) * model.repeat <= 1000, "model.layers", "expected at most 1000 layers, got ",
+  require(Index(once.size()) * model.repeat <= kMostLayers, "model.layers", "expected at most ", kMostLayers, " layers, got ",
           Index(once.size()) * model.repeat);
   for (Index i = 0; i < model.repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "isomer/base/error.h"
+#include "isomer/base/settings.h"
 #include "isomer/io/atomic_file.h"
 #include "isomer/io/safetensors.h"
 
@@ -55,9 +55,7 @@ void sync_folder(const std::string& path) {
 std::optional<Index> step_of(const std::string& name) {
   if (!name.starts_with("step-")) return {};
   Index step = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, problem] = std::from_chars(name.data() + 5, end, step);
-  if (problem != std::errc() || stop != end || step < 0) return {};
+  if (!parse_number(std::string_view(name).substr(5), step) || step < 0) return {};
   return step;
 }
 }  // namespace
