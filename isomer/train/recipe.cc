@@ -261,8 +261,8 @@ std::vector<std::string> layers_of(const ModelRecipe& model) {
               "expected PRESET or PRESET*N with N from 1 to ", kMostLayers, ", got ", item);
     once.insert(once.end(), std::size_t(times), item.substr(0, star));
   }
-  require(Index(once.size()) * model.repeat <= kMostLayers, "model.layers", "expected at most ", kMostLayers, " layers, got ",
-          Index(once.size()) * model.repeat);
+  require(Index(once.size()) <= kMostLayers / model.repeat, "model.layers", "expected at most ", kMostLayers, " layers, got ",
+          once.size(), " times ", model.repeat);
   for (Index i = 0; i < model.repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;
 }

@@ -69,6 +69,10 @@ TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
   EXPECT_EQ(error_of("[train]\nsteps = 3\n"), "small.toml: expected task.name, got none");
   EXPECT_EQ(error_of(kSmall, {"model.layers=gla*0"}),
             "model.layers: expected PRESET or PRESET*N with N from 1 to 1000, got gla*0");
+  EXPECT_EQ(error_of(kSmall, {"model.repeat=9223372036854775807"}),
+            "model.layers: expected at most 1000 layers, got 3 times 9223372036854775807");
+  EXPECT_EQ(error_of(kSmall, {"model.layers=gla,gla", "model.repeat=9223372036854775807"}),
+            "model.layers: expected at most 1000 layers, got 2 times 9223372036854775807");
   EXPECT_EQ(error_of(kSmall, {"steps"}), "--set: expected key=value, got steps");
   EXPECT_EQ(error_of("[task\n").rfind("small.toml:1: ", 0), 0u);
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\nday = 2020-01-01\n"),
