@@ -116,6 +116,12 @@ def main():
         expect(again.returncode == 2 and "--resume" in again.stderr, "a folder with a run is refused: " + again.stderr)
         other = run(top / "whole", "--resume", "--set", "train.lr=1")
         expect(other.returncode == 2 and "got another" in other.stderr, "another recipe is refused: " + other.stderr)
+        (top / "whole" / "checkpoints" / "latest" / "optimizer.safetensors").unlink()
+        for command in (["eval", "--examples", "4"], ["generate", "--prompt", "1 2", "--tokens", "3"]):
+            used = subprocess.run([PROGRAM, command[0], top / "whole", *command[1:]], capture_output=True, text=True)
+            expect(used.returncode == 0, f"{command[0]} needs no optimiser: " + used.stderr)
+        untrained = run(top / "whole", "--resume")
+        expect(untrained.returncode == 2 and "optimizer.safetensors" in untrained.stderr, "training needs one: " + untrained.stderr)
         model = top / "whole" / "checkpoints" / "latest" / "model.safetensors"
         model.write_bytes(model.read_bytes()[:100])
         broken = run(top / "whole", "--resume")

@@ -28,20 +28,6 @@ bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-void check(const OptimiserOptions& o) {
-  const auto share = [](double x) { return x >= 0 && x < 1; };
-  require(share(o.beta1) && share(o.beta2), "optimiser", "expected beta1 and beta2 in [0, 1), got ", o.beta1, " and ", o.beta2);
-  require(share(o.momentum), "optimiser", "expected momentum in [0, 1), got ", o.momentum);
-  require(o.eps > 0, "optimiser", "expected eps > 0, got ", o.eps);
-  require(o.weight_decay >= 0, "optimiser", "expected weight_decay >= 0, got ", o.weight_decay);
-  require(o.clip >= 0, "optimiser", "expected clip >= 0 (0: none), got ", o.clip);
-  for (const ParameterGroup& group : o.groups) {
-    require(group.lr_factor >= 0, "optimiser", "expected lr_factor >= 0 for ", group.match, ", got ", group.lr_factor);
-    require(group.weight_decay.value_or(0) >= 0, "optimiser", "expected weight_decay >= 0 for ", group.match, ", got ",
-            group.weight_decay.value_or(0));
-  }
-}
-
 /// Of all numbers of the gradient, whether it has arrived or not.
 template <class T>
 T* gradient_memory(const Parameter<T>& p) {
@@ -59,6 +45,20 @@ Tensor copy_of(const Parameter<T>& p, const Buffer<T>& numbers) {
 std::string_view name_of(OptimiserKind kind) { return kNames[std::size_t(kind)]; }
 
 OptimiserKind optimiser_named(std::string_view name) { return OptimiserKind(position_of("optimiser", name, kNames)); }
+
+void check(const OptimiserOptions& o) {
+  const auto share = [](double x) { return x >= 0 && x < 1; };
+  require(share(o.beta1) && share(o.beta2), "optimiser", "expected beta1 and beta2 in [0, 1), got ", o.beta1, " and ", o.beta2);
+  require(share(o.momentum), "optimiser", "expected momentum in [0, 1), got ", o.momentum);
+  require(o.eps > 0, "optimiser", "expected eps > 0, got ", o.eps);
+  require(o.weight_decay >= 0, "optimiser", "expected weight_decay >= 0, got ", o.weight_decay);
+  require(o.clip >= 0, "optimiser", "expected clip >= 0 (0: none), got ", o.clip);
+  for (const ParameterGroup& group : o.groups) {
+    require(group.lr_factor >= 0, "optimiser", "expected lr_factor >= 0 for ", group.match, ", got ", group.lr_factor);
+    require(group.weight_decay.value_or(0) >= 0, "optimiser", "expected weight_decay >= 0 for ", group.match, ", got ",
+            group.weight_decay.value_or(0));
+  }
+}
 
 template <class T>
 std::size_t Optimiser<T>::group_of(const Parameter<T>& parameter) const {

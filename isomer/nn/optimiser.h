@@ -45,6 +45,9 @@ struct OptimiserOptions {
   std::vector<ParameterGroup> groups = {};
 };
 
+/// Throws Error for numbers out of range.
+void check(const OptimiserOptions& options);
+
 template <class T>
 class Optimiser {
  public:

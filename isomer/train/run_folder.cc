@@ -154,19 +154,31 @@ void RunFolder::save(const Checkpoint& checkpoint, Index keep) const {
 
 bool RunFolder::has_checkpoint() const { return !checkpoints().empty(); }
 
-Checkpoint RunFolder::load_latest() const {
+Index RunFolder::latest_step() const {
   const std::vector<Index> steps = checkpoints();
   if (steps.empty()) throw Error(path_ + ": expected a run with a checkpoint, got none");
-  return load(steps.back());
+  return steps.back();
 }
 
-Checkpoint RunFolder::load(Index step) const {
+Checkpoint RunFolder::load_model(Index step) const {
   const std::string from = checkpoint_path(step);
   return {.step = step,
           .model = read_safetensors(from + "/model.safetensors"),
-          .optimiser = read_safetensors(from + "/optimizer.safetensors"),
+          .optimiser = {},
           .config = read_text(from + "/config.json"),
           .state = read_text(from + "/state.json")};
 }
+
+Checkpoint RunFolder::load(Index step) const {
+  Checkpoint checkpoint = load_model(step);
+  checkpoint.optimiser = read_safetensors(checkpoint_path(step) + "/optimizer.safetensors");
+  return checkpoint;
+}
+
+Checkpoint RunFolder::load_latest() const { return load(latest_step()); }
+
+Checkpoint RunFolder::load_latest_model() const { return load_model(latest_step()); }
+
+std::string RunFolder::latest_state() const { return read_text(checkpoint_path(latest_step()) + "/state.json"); }
 
 }  // namespace isomer

@@ -55,12 +55,18 @@ class RunFolder {
   /// Throws Error for a damaged one, with its path.
   [[nodiscard]] Checkpoint load_latest() const;
   [[nodiscard]] Checkpoint load(Index step) const;
+  /// Without the optimiser, which has twice the numbers of the model and is needed for training alone.
+  [[nodiscard]] Checkpoint load_latest_model() const;
+  /// state.json alone.
+  [[nodiscard]] std::string latest_state() const;
   /// Their steps, ascending.
   [[nodiscard]] std::vector<Index> checkpoints() const;
 
  private:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
   [[nodiscard]] std::string checkpoint_path(Index step) const;
+  [[nodiscard]] Checkpoint load_model(Index step) const;
+  [[nodiscard]] Index latest_step() const;
   void point_latest(Index step) const;
   std::string path_;
 };

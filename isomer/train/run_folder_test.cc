@@ -51,6 +51,18 @@ TEST_F(RunFolderTest, ACheckpointThatWasCutOffIsNotOne) {
   EXPECT_FALSE(fs::exists(path_ + "/checkpoints/writing-10"));
 }
 
+TEST_F(RunFolderTest, WhoDoesNotTrainReadsNoOptimiser) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  folder.save(at(5), 2);
+  fs::remove(path_ + "/checkpoints/step-5/optimizer.safetensors");
+  const Checkpoint last = folder.load_latest_model();
+  EXPECT_EQ(last.step, 5);
+  EXPECT_EQ(last.model.at("w").data<float>()[0], 5);
+  EXPECT_EQ(last.config, "{}");
+  EXPECT_EQ(folder.latest_state(), "{\"step\":5}");
+  EXPECT_THROW((void)folder.load_latest(), Error);
+}
+
 TEST_F(RunFolderTest, MetricsAreCompleteLines) {
   const RunFolder folder = RunFolder::create(path_, "");
   folder.append("{\"step\":1}");

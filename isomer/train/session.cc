@@ -87,6 +87,20 @@ void check_mixer_tables(const Recipe& recipe, const std::vector<std::string>& la
     fail_in_recipe(recipe, "mixer." + preset, "options for " + preset + ", which no layer is");
   }
 }
+
+/// The step where the checkpoint was made. Throws Error if it is of another model than this one or of a newer version.
+Index step_of(const Checkpoint& checkpoint, const ModelConfig& model) {
+  try {
+    const json state = json::parse(checkpoint.state);
+    const int version = state.at("version").get<int>();
+    require(version <= kStateVersion, "state.json", "expected version ", kStateVersion, " or older, got ", version);
+    require(to_json(model_config(checkpoint.config, "config.json")) == to_json(model), "checkpoint",
+            "expected one of the recipe's model, got one of another (config.json differs)");
+    return state.at("step").get<Index>();
+  } catch (const json::exception& problem) {
+    throw Error(std::string("state.json: ") + problem.what());
+  }
+}
 }  // namespace
 
 std::unique_ptr<Task> task_of(const Recipe& recipe) {
@@ -144,16 +158,21 @@ void Session::prepare() {
   const TrainRecipe& t = recipe_.train;
   model_ = std::make_unique<Model<float>>(config_, parameters_);
   initialise(parameters_, t.seed);
-  optimiser_ = std::make_unique<Optimiser<float>>(parameters_, OptimiserOptions{.kind = optimiser_named(t.optimiser),
-                                                                                .beta1 = t.beta1,
-                                                                                .beta2 = t.beta2,
-                                                                                .eps = t.eps,
-                                                                                .momentum = t.momentum,
-                                                                                .weight_decay = t.weight_decay,
-                                                                                .clip = t.clip,
-                                                                                .groups = {}});
+  optimiser_options_ = {.kind = optimiser_named(t.optimiser),
+                        .beta1 = t.beta1,
+                        .beta2 = t.beta2,
+                        .eps = t.eps,
+                        .momentum = t.momentum,
+                        .weight_decay = t.weight_decay,
+                        .clip = t.clip};
+  check(optimiser_options_);
   schedule_ = {.kind = schedule_named(t.schedule), .steps = t.steps, .warmup = t.warmup, .final_fraction = t.final_lr};
   check(schedule_);
+}
+
+Optimiser<float>& Session::optimiser() {
+  if (!optimiser_) optimiser_ = std::make_unique<Optimiser<float>>(parameters_, optimiser_options_);
+  return *optimiser_;
 }
 
 Pass Session::pass_of(Index step) const {
@@ -187,7 +206,7 @@ StepReport Session::step() {
   if (std::isfinite(report.loss)) tape_.backward();
   tape_.clear();
   const bool finite = std::isfinite(report.loss);
-  if (finite) report.gradient_norm = optimiser_->step(report.lr, context_);
+  if (finite) report.gradient_norm = optimiser().step(report.lr, context_);
   if (!finite || !std::isfinite(report.gradient_norm)) {
     const std::string where =
         finite ? model_->first_gradient_not_finite(parameters_) : model_->first_not_finite(tape_, input_of(batch_), pass);
@@ -225,30 +244,20 @@ EvalReport Session::evaluate(const EvalOptions& options) {
   return {.loss = loss / labels, .value = score.value(metric), .metric = metric, .examples = examples};
 }
 
-Checkpoint Session::checkpoint(const std::string& extra_json) const {
+Checkpoint Session::checkpoint(const std::string& extra_json) {
   const json state{{"version", kStateVersion}, {"step", done_}, {"seed", recipe_.train.seed}, {"extra", json::parse(extra_json)}};
   return {.step = done_,
           .model = parameters_.tensors(),
-          .optimiser = optimiser_->state(),
+          .optimiser = optimiser().state(),
           .config = to_json(config_),
           .state = state.dump(1) + "\n"};
 }
 
-std::string Session::resume(const Checkpoint& checkpoint) {
-  json state;
-  try {
-    state = json::parse(checkpoint.state);
-    require(state.at("version").get<int>() <= kStateVersion, "state.json", "expected version ", kStateVersion, " or older, got ",
-            state.at("version").get<int>());
-    require(to_json(model_config(checkpoint.config, "config.json")) == to_json(config_), "checkpoint",
-            "expected one of the recipe's model, got one of another (config.json differs)");
-    parameters_.assign(checkpoint.model);
-    optimiser_->load(checkpoint.optimiser);
-    done_ = state.at("step").get<Index>();
-    return state.at("extra").dump();
-  } catch (const json::exception& problem) {
-    throw Error(std::string("state.json: ") + problem.what());
-  }
+void Session::resume(const Checkpoint& checkpoint) {
+  const Index step = step_of(checkpoint, config_);
+  parameters_.assign(checkpoint.model);
+  optimiser().load(checkpoint.optimiser);
+  done_ = step;
 }
 
 void Session::resume_weights(const Checkpoint& checkpoint) {
@@ -259,14 +268,16 @@ void Session::resume_weights(const Checkpoint& checkpoint) {
 std::unique_ptr<Session> open_run(const std::string& path, Context& context) {
   const RunFolder folder = RunFolder::open(path);
   auto session = std::make_unique<Session>(read_recipe(folder.recipe_path()), context);
-  (void)session->resume(folder.load_latest());
+  const Checkpoint last = folder.load_latest_model();
+  (void)step_of(last, session->config());
+  session->resume_weights(last);
   return session;
 }
 
 std::unique_ptr<Session> open_run_on(const std::string& path, const std::string& task, const Overrides& options,
                                      Context& context) {
   const RunFolder folder = RunFolder::open(path);
-  const Checkpoint checkpoint = folder.load_latest();
+  const Checkpoint checkpoint = folder.load_latest_model();
   const Recipe recipe = read_recipe(folder.recipe_path());
   auto session = std::make_unique<Session>(with_task(recipe, task.empty() ? recipe.task : task, options),
                                            model_config(checkpoint.config, "config.json"), context);

@@ -66,14 +66,16 @@ class Session {
   [[nodiscard]] Parameters<float>& parameters() { return parameters_; }
 
   /// Parameters, optimiser and step; `extra` goes into state.json beside them.
-  [[nodiscard]] Checkpoint checkpoint(const std::string& extra_json = "{}") const;
-  /// Throws Error when the checkpoint is of another model, or of a newer version. Returns the extra JSON.
-  std::string resume(const Checkpoint& checkpoint);
+  [[nodiscard]] Checkpoint checkpoint(const std::string& extra_json = "{}");
+  /// Throws Error when the checkpoint is of another model, or of a newer version.
+  void resume(const Checkpoint& checkpoint);
   /// The weights alone, to look at how they do on another task.
   void resume_weights(const Checkpoint& checkpoint);
 
  private:
   void prepare();
+  /// Made when it is first needed: who only evaluates or generates has no memory for it.
+  [[nodiscard]] Optimiser<float>& optimiser();
   [[nodiscard]] Pass pass_of(Index step) const;
   [[nodiscard]] ModelInput input_of(const Batch& batch) const;
 
@@ -83,6 +85,7 @@ class Session {
   ModelConfig config_;
   Parameters<float> parameters_;
   std::unique_ptr<Model<float>> model_;
+  OptimiserOptions optimiser_options_;
   std::unique_ptr<Optimiser<float>> optimiser_;
   Schedule schedule_;
   Tape<float> tape_;
@@ -90,7 +93,7 @@ class Session {
   Index done_ = 0;
 };
 
-/// The session of a run as its last checkpoint left it.
+/// The session of a run with the weights of its last checkpoint, to evaluate and to generate; trainer.h resumes training.
 [[nodiscard]] std::unique_ptr<Session> open_run(const std::string& path, Context& context);
 /// The run's weights on another task, or on its own (empty) with other options; see with_task(). Throws Error when its model
 /// cannot read the task's inputs or give its answers.

@@ -22,14 +22,22 @@ struct Progress {
   [[nodiscard]] std::string text() const { return json{{"metrics_lines", lines}, {"seconds", seconds}}.dump(); }
 };
 
+/// As the last checkpoint has it.
+Progress last_progress(const RunFolder& folder) {
+  try {
+    const json extra = json::parse(folder.latest_state()).at("extra");
+    return {.lines = extra.at("metrics_lines").get<std::size_t>(), .seconds = extra.at("seconds").get<double>()};
+  } catch (const json::exception& problem) {
+    throw Error(folder.path() + ": state.json: " + problem.what());
+  }
+}
+
 class Loop {
  public:
   Loop(Session& session, const RunFolder& folder, const TrainEvents& events)
       : session_(session), folder_(folder), events_(events), recipe_(session.recipe().train), start_(Clock::now()) {
     progress_.lines = folder.metrics().size();
-    if (!folder.has_checkpoint()) return;
-    const json extra = json::parse(folder.load_latest().state).at("extra");
-    before_ = extra.at("seconds").get<double>();
+    if (folder.has_checkpoint()) before_ = last_progress(folder).seconds;
   }
 
   TrainOutcome run(const std::atomic<bool>& stop) {
@@ -118,12 +126,8 @@ TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents&
 
 void resume(Session& session, const RunFolder& folder) {
   if (!folder.has_checkpoint()) return folder.keep_metrics(0);
-  try {
-    const json extra = json::parse(session.resume(folder.load_latest()));
-    folder.keep_metrics(extra.at("metrics_lines").get<std::size_t>());
-  } catch (const json::exception& problem) {
-    throw Error(folder.path() + ": state.json: " + problem.what());
-  }
+  session.resume(folder.load_latest());
+  folder.keep_metrics(last_progress(folder).lines);
 }
 
 }  // namespace isomer
