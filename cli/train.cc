@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 
@@ -34,10 +33,10 @@ extern "C" void ask_to_stop(int) {
 std::string text_of(double x) { return formatted("%.4g", x); }
 
 std::string clock_of(double seconds) {
-  char text[32];
   const auto s = static_cast<long>(seconds);
-  std::snprintf(text, sizeof text, s >= 3600 ? "%ld:%02ld:%02ld" : "%.0ld%ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-  return text;
+  const auto two_digits = [](long n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  if (s < 3600) return std::to_string(s / 60) + ":" + two_digits(s % 60);
+  return std::to_string(s / 3600) + ":" + two_digits(s / 60 % 60) + ":" + two_digits(s % 60);
 }
 
 /// A line that is overwritten on a terminal; elsewhere a line every so often.
@@ -148,7 +147,7 @@ int train_request(const Request& request) {
 Command train_command(CLI::App& app) {
   auto request = std::make_shared<Request>();
   app.add_option("recipe", request->recipe, "TOML file with model, task and training")->required();
-  app.add_option("--set", request->settings, "Override a key, e.g. train.steps=100")->allow_extra_args(false);
+  add_set(app, request->settings, "Override a key, e.g. train.steps=100; may be repeated");
   app.add_option("--out", request->out, "Folder of the run [runs/NAME]");
   app.add_flag("--resume", request->resume, "Go on with the run in --out");
   app.add_flag("--print-config", request->print_config, "Print the recipe with every default and stop");

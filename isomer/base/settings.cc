@@ -34,6 +34,10 @@ bool parse_number(std::string_view text, std::uint64_t& value) { return parse(te
 void require_known(std::string_view who, const Settings& settings, std::span<const OptionSpec> options) {
   std::vector<std::string> names;
   for (const OptionSpec& option : options) names.emplace_back(option.name);
+  require_known(who, settings, names);
+}
+
+void require_known(std::string_view who, const Settings& settings, std::span<const std::string> names) {
   for (const auto& [name, value] : settings)
     require(std::find(names.begin(), names.end(), name) != names.end(), std::string(who).c_str(), "unknown option ", name,
             did_you_mean(name, names));

@@ -24,6 +24,7 @@ using Settings = std::map<std::string, std::string, std::less<>>;
 
 /// Throws Error for a setting that is none of the options, naming the nearest.
 void require_known(std::string_view who, const Settings& settings, std::span<const OptionSpec> options);
+void require_known(std::string_view who, const Settings& settings, std::span<const std::string> names);
 
 /// The whole text as a number; false, and `value` as it was, if it is none of that type.
 [[nodiscard]] bool parse_number(std::string_view text, double& value);

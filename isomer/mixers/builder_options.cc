@@ -1,10 +1,8 @@
 // The options of a preset: reading one declares it.
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "isomer/base/error.h"
-#include "isomer/base/suggest.h"
 #include "isomer/mixers/builder.h"
 
 namespace isomer {
@@ -101,9 +99,7 @@ Builder::HeadSizes Builder::head_sizes(const HeadDefaults& fallback) {
 graph::Graph Builder::finish() {
   std::vector<std::string> names;
   for (const MixerOption& option : options_) names.push_back(option.name);
-  for (const auto& [name, value] : settings_)
-    require(std::find(names.begin(), names.end(), name) != names.end(), preset(), "unknown option ", name,
-            did_you_mean(name, names));
+  require_known(preset(), settings_, names);
   ISOMER_ASSERT(output_.present(), "a preset ends with output()");
   drop_unused();
   return std::move(graph_);

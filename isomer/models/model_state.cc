@@ -1,7 +1,5 @@
 #include "isomer/models/model_state.h"
 
-#include <algorithm>
-
 #include "isomer/base/error.h"
 #include "isomer/io/safetensors.h"
 #include "isomer/mixers/fingerprint.h"
@@ -54,13 +52,7 @@ ModelState<T> ModelState<T>::load(const std::string& path, std::span<const graph
     expect_metadata(file.metadata, "format", kFormat);
     expect_metadata(file.metadata, "version", kVersion);
     expect_metadata(file.metadata, "fingerprint", fingerprint(layers));
-    const Index B = expect_tensor(file.tensors, prefix(0) + "batch", Type::i64, {1}).template data<std::int64_t>()[0];
-    // A batch is at most as large as the numbers in the file, however many sequences it claims.
-    Index bytes = 0;
-    for (const auto& [name, tensor] : file.tensors) bytes += tensor.size() * bytes_of(tensor.type());
-    require(B > 0 && B <= bytes / std::max<Index>(ModelState(layers, 1).bytes(), 1), "state", "expected the numbers of ", B,
-            " sequences, got ", bytes, " bytes");
-    ModelState state(layers, B);
+    ModelState state(layers, batch_of_file(file.tensors, prefix(0) + "batch", ModelState(layers, 1).bytes()));
     for (std::size_t i = 0; i < state.layers_.size(); ++i) state.layers_[i].assign(file.tensors, prefix(i));
     for (const MixerState<T>& layer : state.layers_)
       require(layer.position() == state.position(), "state", "expected ", state.position(), " tokens in every layer, got ",

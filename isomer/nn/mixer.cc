@@ -23,9 +23,7 @@ class Adder {
   using Weights = NodeWeights<T>;
 
   Weights operator()(const graph::Node& node, const graph::Linear& w) {
-    const Index K = input(node).heads * input(node).size;
-    return {add({name(node, ".weight"), {node.size, K}, w.weight}),
-            w.bias ? add({name(node, ".bias"), {node.size}, w.bias_init, Decay::no}) : Var<T>()};
+    return {add(weight_of(node, w)), w.bias ? add(bias_of(node, w)) : Var<T>()};
   }
   Weights operator()(const graph::Node& node, const graph::HeadLinear& w) {
     const Index H = node.heads, N = node.size, K = input(node).size;
@@ -61,11 +59,17 @@ class Adder {
   }
   Weights operator()(const graph::Node&, const auto&) { return {}; }
 
-  [[nodiscard]] std::string name(const graph::Node& node, const char* what) const {
-    return prefix_ + (prefix_.empty() ? "" : ".") + node.parameters + what;
+  [[nodiscard]] ParameterSpec weight_of(const graph::Node& node, const graph::Linear& w) const {
+    return {name(node, ".weight"), {node.size, input(node).heads * input(node).size}, w.weight};
+  }
+  [[nodiscard]] ParameterSpec bias_of(const graph::Node& node, const graph::Linear& w) const {
+    return {name(node, ".bias"), {node.size}, w.bias_init, Decay::no};
   }
 
  private:
+  [[nodiscard]] std::string name(const graph::Node& node, const char* what) const {
+    return prefix_ + (prefix_.empty() ? "" : ".") + node.parameters + what;
+  }
   [[nodiscard]] const graph::Node& input(const graph::Node& node) const { return graph_.nodes[std::size_t(node.inputs[0])]; }
   Var<T> add(ParameterSpec spec) {
     const auto found = own_.find(spec.name);
@@ -90,7 +94,7 @@ std::vector<int> uses_of(const graph::Graph& graph) {
 
 template <class T>
 void Mixer<T>::add_products(Parameters<T>& parameters, const std::string& prefix) {
-  const Adder<T> names(graph_, parameters, prefix);
+  const Adder<T> specs(graph_, parameters, prefix);
   std::map<std::string, int> uses;
   for (const graph::Node& node : graph_.nodes) ++uses[node.parameters];
   std::map<int, std::size_t> product_of_input;
@@ -109,10 +113,10 @@ void Mixer<T>::add_products(Parameters<T>& parameters, const std::string& prefix
     bool biased = false;
     for (const int i : product.nodes) {
       const graph::Node& node = graph_.nodes[std::size_t(i)];
-      const graph::Node& input = graph_.nodes[std::size_t(node.inputs[0])];
       const auto& w = std::get<graph::Linear>(node.work);
-      weights.push_back({names.name(node, ".weight"), {node.size, input.heads * input.size}, w.weight});
-      biases.push_back({w.bias ? names.name(node, ".bias") : "", {node.size}, w.bias_init, Decay::no});
+      weights.push_back(specs.weight_of(node, w));
+      biases.push_back(specs.bias_of(node, w));
+      if (!w.bias) biases.back().name.clear();
       biased = biased || w.bias;
     }
     product.weights.weight = parameters.add_block(weights);

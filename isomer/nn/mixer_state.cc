@@ -109,6 +109,15 @@ void check(const Metadata& metadata, const std::string& fingerprint) {
 }
 }  // namespace
 
+Index batch_of_file(const Tensors& tensors, const std::string& name, Index bytes_of_one) {
+  const Index B = number(tensors, name);
+  Index bytes = 0;
+  for (const auto& [key, tensor] : tensors) bytes += tensor.size() * bytes_of(tensor.type());
+  require(B <= bytes / std::max<Index>(bytes_of_one, 1), "state", "expected the numbers of ", B, " sequences, got ", bytes,
+          " bytes");
+  return B;
+}
+
 template <class T>
 StateArray<T>::StateArray(std::string_view own_name, std::vector<Index> own_shape, T value)
     : name(own_name), shape(std::move(own_shape)) {
@@ -175,12 +184,7 @@ MixerState<T> MixerState<T>::load(const std::string& path, const graph::Graph& g
   const SafetensorsFile file = read_safetensors_file(path);
   try {
     check(file.metadata, graph::fingerprint(graph));
-    // A batch is at most as large as the numbers in the file, however many sequences it claims.
-    const Index B = Index(number(file.tensors, "batch")), least = std::max<Index>(MixerState(graph, 1).bytes(), 1);
-    Index bytes = 0;
-    for (const auto& [name, tensor] : file.tensors) bytes += tensor.size() * bytes_of(tensor.type());
-    require(B <= bytes / least, "state", "expected the numbers of ", B, " sequences, got ", bytes, " bytes");
-    MixerState state(graph, B);
+    MixerState state(graph, batch_of_file(file.tensors, "batch", MixerState(graph, 1).bytes()));
     state.assign(file.tensors, "");
     return state;
   } catch (const Error& problem) {

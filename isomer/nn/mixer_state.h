@@ -78,6 +78,10 @@ class MixerState {
   std::vector<NodeState<T>> nodes_;  // one for each of the graph
 };
 
+/// How many sequences a file holds the states of, as it says under `name`. Throws Error when it has fewer bytes than so many
+/// states of `bytes_of_one`, before anybody takes memory for them.
+[[nodiscard]] Index batch_of_file(const Tensors& tensors, const std::string& name, Index bytes_of_one);
+
 extern template class MixerState<float>;
 extern template class MixerState<double>;
 
