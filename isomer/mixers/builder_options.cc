@@ -32,7 +32,7 @@ Builder::Builder(std::string_view preset, const Place& place, const Settings& se
 
 const std::string* Builder::declare(std::string_view name, std::string fallback, std::string_view help) {
   for ([[maybe_unused]] const MixerOption& other : options_) ISOMER_ASSERT(other.name != name, "an option is declared once");
-  options_.push_back({std::string(name), std::move(fallback), std::string(help)});
+  options_.push_back({.name = std::string(name), .fallback = std::move(fallback), .help = std::string(help)});
   const auto given = settings_.find(name);
   return given == settings_.end() ? nullptr : &given->second;
 }
@@ -67,6 +67,7 @@ std::string Builder::choice(std::string_view name, std::initializer_list<std::st
   std::string all;
   for (std::string_view choice : choices) all.append(all.empty() ? "" : " | ").append(choice);
   const std::string* given = declare(name, std::string(fallback), std::string(help) + ": " + all);
+  options_.back().choices.assign(choices.begin(), choices.end());
   const std::vector<std::string_view> list(choices);
   std::string value(given == nullptr ? fallback : list[std::size_t(read_choice(settings_, name, list))]);
   resolve(value);

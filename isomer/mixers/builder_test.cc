@@ -55,6 +55,14 @@ TEST(Builder, RefusesWhatMakesNoSense) {
             "mlstm: normaliser=none overflows with exponential gates; the preset mlstm-sig is the nearest that works");
 }
 
+TEST(Builder, AnOptionSaysWhatThereIsToChoose) {
+  for (const MixerOption& option : options_of(find_preset("gla"), {.width = 64})) {
+    const bool chosen = option.name == "position";
+    EXPECT_EQ(!option.choices.empty(), chosen || option.help.find(" | ") != std::string::npos) << option.name;
+    if (chosen) EXPECT_EQ(option.choices, (std::vector<std::string>{"none", "learned", "rope", "selective-rope"}));
+  }
+}
+
 TEST(Builder, OptionsAreResolvedInTheGraph) {
   const graph::Graph graph = build_mixer("gla", {.width = 64}, {{"heads", "2"}});
   const auto value = [&](std::string_view name) {

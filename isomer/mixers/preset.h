@@ -3,10 +3,10 @@
 // hand: the build finds the files.
 //
 //   const graph::Graph gla = build_mixer("gla", {.width = 256}, {{"heads", "8"}});
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "isomer/laws/law.h"
 #include "isomer/mixers/graph.h"
@@ -40,6 +40,7 @@ struct Place {
 /// The options that a preset understands, with help and with what they are here if not set.
 struct MixerOption {
   std::string name, fallback, help;
+  std::vector<std::string> choices = {};  // of an option that is one of some words
 };
 [[nodiscard]] std::vector<MixerOption> options_of(const Preset& preset, const Place& place, const Settings& settings = {});
 

@@ -112,22 +112,10 @@ TEST(Presets, AcceptEveryOptionTheyName) {
     }
 }
 
-/// The words behind ": " in the help of a choice.
-std::vector<std::string> choices_of(const MixerOption& option) {
-  std::vector<std::string> all;
-  const std::size_t colon = option.help.rfind(": ");
-  if (colon == std::string::npos || option.help.find(" | ") == std::string::npos) return all;
-  std::string rest = option.help.substr(colon + 2);
-  for (std::size_t bar; (bar = rest.find(" | ")) != std::string::npos; rest = rest.substr(bar + 3))
-    all.push_back(rest.substr(0, bar));
-  all.push_back(rest);
-  return all;
-}
-
 TEST(Presets, AcceptEveryChoiceOrSayWhatItNeeds) {
   for (const Preset* preset : presets())
     for (const MixerOption& option : options_of(*preset, {.width = 64}))
-      for (const std::string& choice : choices_of(option)) {
+      for (const std::string& choice : option.choices) {
         Settings settings = beside(option.name);
         settings[option.name] = choice;
         const std::string error = error_of(preset->name, settings);

@@ -241,19 +241,11 @@ void check_type(const graph::Graph& graph, Context& context, Rows& rows) {
   check_forms<T>(graph, context, rows);
 }
 
-/// The choices that an option's help lists behind its last colon, or both values of a flag; or one more number where 0 is none.
+/// The words to choose from, or both values of a flag; or one more number where 0 is none.
 std::vector<std::string> choices_of(const MixerOption& option) {
   if (option.fallback == "true" || option.fallback == "false") return {"true", "false"};
   if (option.fallback == "0") return {"2"};
-  if (option.help.find(" | ") == std::string::npos) return {};
-  std::vector<std::string> all;
-  std::string rest = option.help.substr(option.help.rfind(": ") + 2);
-  for (std::size_t bar = rest.find(" | "); bar != std::string::npos; bar = rest.find(" | ")) {
-    all.push_back(rest.substr(0, bar));
-    rest = rest.substr(bar + 3);
-  }
-  all.push_back(rest);
-  return all;
+  return option.choices;
 }
 
 constexpr Place kPlace{.width = 16};
