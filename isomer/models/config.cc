@@ -51,10 +51,11 @@ std::string_view name_of(ModelKind kind) { return kKinds[std::size_t(kind)]; }
 
 ModelKind model_kind_named(std::string_view name) { return ModelKind(position_of("model kind", name, kKinds)); }
 
+bool labels_tokens(ModelKind kind) { return kind == ModelKind::language || kind == ModelKind::autoencoder; }
+
 Index labels_of(const ModelConfig& config) {
   if (config.kind == ModelKind::regression) return config.outputs;
-  const bool of_tokens = config.kind == ModelKind::language || config.kind == ModelKind::autoencoder;
-  return of_tokens && (config.tied || config.classes == 0) ? config.vocabulary : config.classes;
+  return labels_tokens(config.kind) && (config.tied || config.classes == 0) ? config.vocabulary : config.classes;
 }
 
 void check(const ModelConfig& config) {
@@ -67,7 +68,7 @@ void check(const ModelConfig& config) {
   check_size("outputs", config.outputs, 0, kMost);
   check_size("a length", config.length, 0, kMost);
   const char* kind = name_of(config.kind).data();
-  const bool of_tokens = config.kind == language || config.kind == autoencoder;
+  const bool of_tokens = labels_tokens(config.kind);
   require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
           config.vocabulary, " and ", config.features);
   require(!of_tokens || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);

@@ -28,6 +28,8 @@ enum class ModelKind : std::uint8_t { language, classifier, encoder, vision, reg
 [[nodiscard]] std::string_view name_of(ModelKind kind);
 /// Throws Error naming the nearest when there is none of that name.
 [[nodiscard]] ModelKind model_kind_named(std::string_view name);
+/// Is there a label at every token, and not one for the sequence?
+[[nodiscard]] bool labels_tokens(ModelKind kind);
 
 struct LayerConfig {
   std::string preset;

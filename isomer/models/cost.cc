@@ -34,7 +34,7 @@ ModelCost layer(const ModelConfig& config, Index at, Index T) {
 ModelCost cost_of(const ModelConfig& config, Index T) {
   check(config);
   const Index D = config.width, labels = labels_of(config);
-  const bool tokens = config.kind == ModelKind::language || config.kind == ModelKind::autoencoder;
+  const bool tokens = labels_tokens(config.kind);
   ModelCost cost = norm(config);
   if (config.vocabulary > 0)
     cost.parameters += config.vocabulary * D;

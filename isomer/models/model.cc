@@ -15,8 +15,6 @@
 namespace isomer {
 
 namespace {
-bool of_tokens(ModelKind kind) { return kind == ModelKind::language || kind == ModelKind::autoencoder; }
-
 template <class T>
 Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows, const ModelConfig& config) {
   return parameters.add({.name = name, .shape = {rows, config.width}, .init = graph::normal(config.deviation)}).var;
@@ -78,12 +76,12 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
     const typename Linear<T>::Options options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(D)))};
     decoder_.push_back({{parameters, name + ".norm", D, {.kind = config.norm}}, {parameters, name + ".linear", D, D, options}});
   }
-  if (of_tokens(config.kind) && config.tied) {
+  if (labels_tokens(config.kind) && config.tied) {
     head_ = embedding_->weight();
     return;
   }
   head_ = matrix_parameter(parameters, "head.weight", labels_of(config), config);
-  if (of_tokens(config.kind)) return;
+  if (labels_tokens(config.kind)) return;
   head_bias_ =
       parameters.add({.name = "head.bias", .shape = {labels_of(config)}, .init = graph::constant(0), .decay = Decay::no}).var;
 }
@@ -104,7 +102,7 @@ void Model<T>::check_input(const ModelInput& in) const {
   if (config_.kind == ModelKind::regression)
     expect_size("numbers as targets", in.targets.size(), in.B * config_.outputs);
   else
-    expect_size("labels", in.labels.size(), of_tokens(config_.kind) ? tokens : in.B);
+    expect_size("labels", in.labels.size(), labels_tokens(config_.kind) ? tokens : in.B);
   if (!in.lengths.empty()) expect_size("lengths", in.lengths.size(), in.B);
   for (const Index length : in.lengths)
     require(length > 0 && length <= in.T, "model", "expected lengths from 1 to ", in.T, ", got ", length);
