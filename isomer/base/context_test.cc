@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -53,12 +54,7 @@ TEST(Context, RethrowsAndStaysUsable) {
 }
 
 TEST(Context, RefusesNegativeThreads) {
-  try {
-    Context context(-1);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "Context: expected threads >= 0, got -1");
-  }
+  EXPECT_EQ(tests::error_of([] { Context context(-1); }), "Context: expected threads >= 0, got -1");
 }
 
 TEST(Context, UsesTheForcedIsa) {

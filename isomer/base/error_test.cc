@@ -2,25 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/error_of.h"
+
 namespace isomer {
 namespace {
 
-std::string text_of(void (*call)()) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using tests::error_of;
 
 TEST(Error, NamesTheOperationAndJoinsItsParts) {
-  EXPECT_EQ(text_of([] { fail("attention", "expected K = ", 64, ", got ", 32.5); }), "attention: expected K = 64, got 32.5");
+  EXPECT_EQ(error_of([] { fail("attention", "expected K = ", 64, ", got ", 32.5); }), "attention: expected K = 64, got 32.5");
 }
 
 TEST(Error, RequireThrowsOnlyWhenFalse) {
-  EXPECT_EQ(text_of([] { require(true, "op", "expected nothing"); }), "no error");
-  EXPECT_EQ(text_of([] { require(false, "op", "expected more"); }), "op: expected more");
+  EXPECT_EQ(error_of([] { require(true, "op", "expected nothing"); }), "no error");
+  EXPECT_EQ(error_of([] { require(false, "op", "expected more"); }), "op: expected more");
 }
 
 #ifdef ISOMER_ASSERTIONS

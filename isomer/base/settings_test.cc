@@ -5,6 +5,7 @@
 #include <array>
 
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -41,14 +42,9 @@ TEST(Settings, ANumberIsTheWholeTextOrLeavesTheValue) {
 }
 
 TEST(Settings, SayWhatWasExpected) {
-  const auto error = [](const std::string& text, auto read) -> std::string {
+  const auto error = [](const std::string& text, auto read) {
     const Settings settings{{"x", text}};
-    try {
-      (void)read(settings);
-      return "no error";
-    } catch (const Error& problem) {
-      return problem.what();
-    }
+    return tests::error_of([&] { (void)read(settings); });
   };
   const auto flag = [](const Settings& s) { return read_bool(s, "x", false); };
   const auto number = [](const Settings& s) { return read_number(s, "x", 0); };
@@ -68,12 +64,10 @@ TEST(Settings, SayWhatWasExpected) {
 TEST(Settings, UnknownOnesNameTheNearest) {
   constexpr std::array<OptionSpec, 2> options{{{"pairs", "4", ""}, {"length", "64", ""}}};
   EXPECT_NO_THROW(require_known("mqar", {{"pairs", "8"}}, options));
-  try {
-    require_known("mqar", {{"pears", "8"}}, options);
-    FAIL();
-  } catch (const Error& problem) {
-    EXPECT_STREQ(problem.what(), "mqar: unknown option pears, did you mean pairs?");
-  }
+  EXPECT_EQ(tests::error_of([&] {
+              require_known("mqar", {{"pears", "8"}}, options);
+            }),
+            "mqar: unknown option pears, did you mean pairs?");
 }
 
 }  // namespace

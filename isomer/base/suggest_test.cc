@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -27,12 +28,8 @@ TEST(Suggest, FindsTheNearest) {
 TEST(Suggest, FindsANameOrSaysWhichThereAre) {
   constexpr std::array<std::string_view, 3> kNames{"constant", "cosine", "linear"};
   EXPECT_EQ(position_of("schedule", "cosine", kNames), 1u);
-  try {
-    (void)position_of("schedule", "cosin", kNames);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "schedule: expected constant, cosine or linear, got cosin, did you mean cosine?");
-  }
+  EXPECT_EQ(tests::error_of([&] { (void)position_of("schedule", "cosin", kNames); }),
+            "schedule: expected constant, cosine or linear, got cosin, did you mean cosine?");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/error_of.h"
+
 namespace isomer {
 namespace {
 
@@ -43,13 +45,8 @@ TEST(Tensor, CastsBetweenFloatingTypes) {
 TEST(Tensor, IsFoundByNameTypeAndShape) {
   Tensors all;
   all["a"] = Tensor(Type::f32, {2, 3});
-  const auto error = [&](const char* name, Type type, const std::vector<Index>& shape) -> std::string {
-    try {
-      (void)expect_tensor(all, name, type, shape);
-    } catch (const Error& problem) {
-      return problem.what();
-    }
-    return "no error";
+  const auto error = [&](const char* name, Type type, const std::vector<Index>& shape) {
+    return tests::error_of([&] { (void)expect_tensor(all, name, type, shape); });
   };
   EXPECT_EQ(error("a", Type::f32, {2, 3}), "no error");
   EXPECT_EQ(error("b", Type::f32, {2, 3}), "tensors: expected b [2, 3], found none");

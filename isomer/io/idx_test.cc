@@ -8,6 +8,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/io/bytes.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -16,12 +17,7 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<unsigned char>;
 
 std::string error_of(const Bytes& bytes) {
-  try {
-    (void)parse_idx(bytes);
-    return "no error";
-  } catch (const Error& problem) {
-    return problem.what();
-  }
+  return tests::error_of([&] { (void)parse_idx(bytes); });
 }
 
 TEST(Idx, ReadsShapeAndNumbers) {

@@ -9,6 +9,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -25,12 +26,7 @@ std::string file_of(const std::string& header, std::size_t data_bytes) {
 Tensors parse(const std::string& file) { return parse_safetensors(std::as_bytes(std::span(file))); }
 
 std::string error(const std::string& file) {
-  try {
-    (void)parse(file);
-    return "no error";
-  } catch (const Error& problem) {
-    return problem.what();
-  }
+  return tests::error_of([&] { (void)parse(file); });
 }
 
 std::string tensor(const std::string& name, const std::string& shape, const std::string& offsets,
@@ -153,28 +149,12 @@ TEST(Safetensors, WithAHugeHeaderAreRefusedBeforeItIsRead) {
   const std::string path = folder.path / "huge";
   std::ofstream(path, std::ios::binary) << std::string("\x01\xe1\xf5\x05\0\0\0\0", 8);
   fs::resize_file(path, 200'000'000);  // sparse
-  EXPECT_THROW(
-      {
-        try {
-          (void)read_safetensors(path);
-        } catch (const Error& problem) {
-          EXPECT_EQ(std::string(problem.what()),
-                    "cannot read " + path + ": safetensors: expected a header of at most 100000000 bytes, got 100000001");
-          throw;
-        }
-      },
-      Error);
+  EXPECT_EQ(tests::error_of([&] { (void)read_safetensors(path); }),
+            "cannot read " + path + ": safetensors: expected a header of at most 100000000 bytes, got 100000001");
 }
 
 TEST(Safetensors, ThatCannotBeReadSayWhy) {
-  const auto reason = [](const std::string& path) -> std::string {
-    try {
-      (void)read_safetensors(path);
-      return "no error";
-    } catch (const Error& problem) {
-      return problem.what();
-    }
-  };
+  const auto reason = [](const std::string& path) { return tests::error_of([&] { (void)read_safetensors(path); }); };
   EXPECT_EQ(reason("/nowhere/x"), "cannot read /nowhere/x: No such file or directory");
   EXPECT_EQ(reason("/dev"), "cannot read /dev: expected a regular file");
   EXPECT_EQ(reason("/dev/zero"), "cannot read /dev/zero: expected a regular file");

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/base/view.h"
 
@@ -111,17 +110,6 @@ inline constexpr double kDifferenceMultiple = 1e-6 / std::numeric_limits<double>
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
-}
-
-/// The text of the Error that f throws, or nothing.
-template <class F>
-[[nodiscard]] std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace isomer::testing

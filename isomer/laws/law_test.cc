@@ -6,6 +6,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/laws/random.h"
+#include "tests/error_of.h"
 #include "tests/fake_law.h"
 
 namespace isomer {
@@ -23,12 +24,7 @@ struct LawApply : testing::Test {
 
   Tensors run() { return apply(law, {inputs, settings, form, context}); }
   std::string error() {
-    try {
-      (void)run();
-      return "no error";
-    } catch (const Error& problem) {
-      return problem.what();
-    }
+    return tests::error_of([&] { (void)run(); });
   }
   void pack(std::vector<std::int64_t> offsets) {
     inputs = random_inputs(law, {.with = {"offsets"}}, kType, 1);

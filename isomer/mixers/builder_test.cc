@@ -5,17 +5,13 @@
 
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
 
 std::string error_of(std::string_view preset, const Settings& settings, Index width = 64) {
-  try {
-    (void)build_mixer(preset, {.width = width}, settings);
-  } catch (const Error& problem) {
-    return problem.what();
-  }
-  return "";
+  return tests::error_of([&] { (void)build_mixer(preset, {.width = width}, settings); });
 }
 
 TEST(Builder, NamesTheNearestPresetAndOption) {
@@ -40,7 +36,7 @@ TEST(Builder, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error_of("softmax", {{"heads", "3"}}),
             "softmax: expected heads that divide the key width of 64, got 3; heads=2 is the nearest below");
   EXPECT_EQ(error_of("softmax", {{"key", "7"}}), "softmax: position=rope needs an even key size, got 7; key=8 is the nearest");
-  EXPECT_EQ(error_of("softmax", {{"key", "7"}, {"position", "none"}}), "");
+  EXPECT_EQ(error_of("softmax", {{"key", "7"}, {"position", "none"}}), "no error");
   EXPECT_EQ(error_of("softmax", {{"kv_heads", "3"}}), "softmax: expected kv_heads that divide heads=4, got 3");
   EXPECT_EQ(error_of("softmax", {{"causal", "false"}, {"decay", "true"}}), "softmax: decay=true needs causal=true");
   EXPECT_EQ(error_of("softmax", {{"rope_base", "500"}, {"position", "none"}}),

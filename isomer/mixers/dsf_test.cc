@@ -9,6 +9,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/laws/random.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -223,29 +224,20 @@ TEST(MemoryHorizon, OfAFixedDecayIsItsLogarithm) {
   EXPECT_EQ(memory_horizon(map).unfinished, 1);
 }
 
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Dsf, RefusesWhatItCannotRealise) {
   const Example x(attention(), {.settings = {{"window", "4"}}});
-  EXPECT_EQ(message_of([&] { (void)realise(x.law, x.inputs, {{"causal", "false"}}, {}); }), "dsf: expected a causal law");
-  EXPECT_EQ(message_of([&] { (void)x.system({2, 0}); }), "dsf: expected a sequence below 2, got 2");
-  EXPECT_EQ(message_of([&] { (void)x.system({0, 2}); }), "dsf: expected a head below 2, got 2");
-  EXPECT_EQ(message_of([&] { (void)x.system({}, {.order = 3}); }), "dsf: expected no window with a Taylor order, got 4");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(tests::error_of([&] { (void)realise(x.law, x.inputs, {{"causal", "false"}}, {}); }), "dsf: expected a causal law");
+  EXPECT_EQ(tests::error_of([&] { (void)x.system({2, 0}); }), "dsf: expected a sequence below 2, got 2");
+  EXPECT_EQ(tests::error_of([&] { (void)x.system({0, 2}); }), "dsf: expected a head below 2, got 2");
+  EXPECT_EQ(tests::error_of([&] { (void)x.system({}, {.order = 3}); }), "dsf: expected no window with a Taylor order, got 4");
+  EXPECT_EQ(tests::error_of([&] {
               (void)realise(x.law, x.inputs, {{"kernel", "taylor"}}, {}, {.order = 3});
             }),
             "dsf: expected order 2 as the kernel has, got 3");
-  EXPECT_EQ(message_of([&] { (void)run(x.system({}), Signal{19, 4}); }), "dsf: expected u of [19, 3], got [19, 4]");
+  EXPECT_EQ(tests::error_of([&] { (void)run(x.system({}), Signal{19, 4}); }), "dsf: expected u of [19, 3], got [19, 4]");
   Tensors single;
   for (const auto& [name, tensor] : x.inputs) single.emplace(name, tensor.cast(Type::f32));
-  EXPECT_EQ(message_of([&] { (void)realise(x.law, single, {}, {}); }), "dsf: expected k of type F64, got F32");
+  EXPECT_EQ(tests::error_of([&] { (void)realise(x.law, single, {}, {}); }), "dsf: expected k of type F64, got F32");
 }
 
 }  // namespace

@@ -5,11 +5,12 @@
 #include <cmath>
 
 #include "isomer/models/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
-using testing::error_of;
 using testing::small_config;
+using tests::error_of;
 
 ModelConfig full() {
   ModelConfig config = small_config(ModelKind::language);

@@ -6,14 +6,15 @@
 
 #include "isomer/models/cost.h"
 #include "isomer/models/testing.h"
+#include "tests/error_of.h"
 #include "tests/heap.h"
 
 namespace isomer {
 namespace {
 using testing::Data;
-using testing::error_of;
 using testing::small_config;
 using testing::SmallModel;
+using tests::error_of;
 
 struct KindCase {
   const char* name;

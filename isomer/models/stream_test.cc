@@ -4,14 +4,15 @@
 #include <fstream>
 
 #include "isomer/models/testing.h"
+#include "tests/error_of.h"
 #include "tests/heap.h"
 
 namespace isomer {
 namespace {
 using testing::Data;
-using testing::error_of;
 using testing::small_config;
 using testing::SmallModel;
+using tests::error_of;
 
 constexpr Index kBatch = 2, kTokens = 13;
 

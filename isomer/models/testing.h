@@ -12,15 +12,6 @@
 
 namespace isomer::testing {
 
-[[nodiscard]] inline std::string error_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 /// Layers of all five laws.
 [[nodiscard]] inline std::vector<LayerConfig> hybrid_layers() {
   return {{"gla", {{"heads", "2"}}},   {"sliding-window", {{"heads", "2"}, {"window", "4"}}},

@@ -12,6 +12,7 @@
 #include "isomer/laws/check.h"
 #include "isomer/nn/mixer_check.h"
 #include "isomer/nn/small_layer.h"
+#include "tests/error_of.h"
 #include "tests/heap.h"
 #include "tests/quick.h"
 
@@ -136,15 +137,6 @@ TEST_P(EveryPreset, AllocatesNothingAfterTheFirstSteps) {
   }
 }
 
-std::string error_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(MixerState, OfAnotherMixerOrVersionOrADamagedFileIsRefused) {
   const std::string path = ::testing::TempDir() + "isomer_mixer_state_test.safetensors";
   Layer gla(graph_of("gla"));
@@ -160,7 +152,7 @@ TEST(MixerState, OfAnotherMixerOrVersionOrADamagedFileIsRefused) {
     return Layer::numbers(gla.mixer().step(tape, tape.input(gla.some(7, 1)), from).value);
   };
   EXPECT_EQ(next(loaded), next(state));
-  const std::string another = error_of([&] { (void)other.mixer().load(path); });
+  const std::string another = tests::error_of([&] { (void)other.mixer().load(path); });
   EXPECT_TRUE(another.find("expected one of the mixer gla-") != std::string::npos) << another;
   const auto rewrite = [&](const char* from, const char* to) {
     std::ifstream in(path, std::ios::binary);
@@ -171,19 +163,19 @@ TEST(MixerState, OfAnotherMixerOrVersionOrADamagedFileIsRefused) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   };
   rewrite("\"version\":\"1\"", "\"version\":\"2\"");
-  const std::string newer = error_of([&] { (void)gla.mixer().load(path); });
+  const std::string newer = tests::error_of([&] { (void)gla.mixer().load(path); });
   EXPECT_TRUE(newer.ends_with("state: expected version 1, got 2")) << newer;
   gla.mixer().start(2).save(path);
   rewrite("\"dtype\":\"F32\",\"shape\":[2,2,4,8]", "\"dtype\":\"F32\",\"shape\":[2,2,8,4]");
-  const std::string shape = error_of([&] { (void)gla.mixer().load(path); });
+  const std::string shape = tests::error_of([&] { (void)gla.mixer().load(path); });
   EXPECT_TRUE(shape.find(", got [2, 2, 8, 4]") != std::string::npos) << shape;
   std::ifstream in(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
   in.close();
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, bytes.size() - 5);
-  EXPECT_TRUE(error_of([&] { (void)gla.mixer().load(path); }).starts_with("cannot read " + path));
+  EXPECT_TRUE(tests::error_of([&] { (void)gla.mixer().load(path); }).starts_with("cannot read " + path));
   std::remove(path.c_str());
-  EXPECT_TRUE(error_of([&] { (void)gla.mixer().load(path); }).starts_with("cannot read " + path));
+  EXPECT_TRUE(tests::error_of([&] { (void)gla.mixer().load(path); }).starts_with("cannot read " + path));
 }
 
 TEST(Mixer, RefusesWhatItCannotRun) {
@@ -192,11 +184,12 @@ TEST(Mixer, RefusesWhatItCannotRun) {
   Tape<float> tape(context);
   std::vector<float> x(std::size_t(3 * 8));
   const Var<float> narrow = tape.input(contiguous(x.data(), {1, 3, 1, 8}));
-  EXPECT_EQ(error_of([&] { (void)layer.mixer().forward(tape, narrow); }), "mixer: expected x [B, T, 1, 16], got [1, 3, 1, 8]");
+  EXPECT_EQ(tests::error_of([&] { (void)layer.mixer().forward(tape, narrow); }),
+            "mixer: expected x [B, T, 1, 16], got [1, 3, 1, 8]");
   MixerState<float> state = layer.mixer().start(3);
-  EXPECT_EQ(error_of([&] { (void)layer.mixer().prefill(tape, tape.input(layer.all()), state); }),
+  EXPECT_EQ(tests::error_of([&] { (void)layer.mixer().prefill(tape, tape.input(layer.all()), state); }),
             "mixer: expected 3 sequences as in the state, got 2");
-  EXPECT_EQ(error_of([&] { (void)layer.mixer().step(tape, tape.input(layer.all()), state); }),
+  EXPECT_EQ(tests::error_of([&] { (void)layer.mixer().step(tape, tape.input(layer.all()), state); }),
             "mixer: expected one token for a step, got 13");
 }
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -225,19 +225,10 @@ TEST(Optimiser, LeavesFixedParametersAlone) {
   EXPECT_FALSE(optimiser.state().contains("m.features"));
 }
 
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Optimiser, RefusesWhatMakesNoSense) {
   Store<float> store;
   const auto refused = [&](OptimiserOptions options) {
-    return refusal([&] { Optimiser<float>(store.parameters, std::move(options)); });
+    return tests::error_of([&] { Optimiser<float>(store.parameters, std::move(options)); });
   };
   EXPECT_EQ(refused({.beta1 = 1}), "optimiser: expected beta1 and beta2 in [0, 1), got 1 and 0.95");
   EXPECT_EQ(refused({.eps = 0}), "optimiser: expected eps > 0, got 0");
@@ -247,7 +238,8 @@ TEST(Optimiser, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refused({.groups = {{.match = "w", .lr_factor = -1}}}), "optimiser: expected lr_factor >= 0 for w, got -1");
   EXPECT_EQ(refused({.groups = {{.match = "layer.*.bias"}}}),
             "optimiser: expected a parameter that belongs to the group layer.*.bias, found none");
-  EXPECT_EQ(refusal([] { (void)optimiser_named("adam"); }), "optimiser: expected adamw or sgd, got adam, did you mean adamw?");
+  EXPECT_EQ(tests::error_of([] { (void)optimiser_named("adam"); }),
+            "optimiser: expected adamw or sgd, got adam, did you mean adamw?");
 }
 
 TEST(Optimiser, RefusesTheStateOfAnother) {
@@ -257,9 +249,9 @@ TEST(Optimiser, RefusesTheStateOfAnother) {
   const auto refused = [&](auto change) {
     Tensors state = optimiser.state();
     change(state);
-    return refusal([&] { optimiser.load(state); });
+    return tests::error_of([&] { optimiser.load(state); });
   };
-  EXPECT_EQ(refused([](Tensors&) {}), "");
+  EXPECT_EQ(refused([](Tensors&) {}), "no error");
   EXPECT_EQ(refused([](Tensors& s) { s.erase("v.gain"); }), "optimiser: expected the state v.gain, found none");
   EXPECT_EQ(refused([](Tensors& s) { s.emplace("m.gains", Tensor(Type::f32, {7})); }),
             "optimiser: there is no state m.gains, did you mean m.gain?");

@@ -12,19 +12,13 @@
 #include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
 #include "isomer/nn/init.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
 using Kind = graph::Init::Kind;
 
-std::string error_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tests::error_of;
 
 /// q and k below each other, a bias for k alone.
 struct Projections {

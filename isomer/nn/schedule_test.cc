@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -64,13 +65,8 @@ TEST(Schedule, NeverRisesAfterTheWarmUp) {
 TEST(Schedule, HasNames) {
   for (const Kind kind : {Kind::constant, Kind::cosine, Kind::linear, Kind::warmup_stable_decay})
     EXPECT_EQ(schedule_named(name_of(kind)), kind);
-  try {
-    (void)schedule_named("cosin");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "schedule: expected constant, cosine, linear or warmup-stable-decay, got cosin, did you mean cosine?");
-  }
+  EXPECT_EQ(tests::error_of([] { (void)schedule_named("cosin"); }),
+            "schedule: expected constant, cosine, linear or warmup-stable-decay, got cosin, did you mean cosine?");
 }
 
 TEST(Schedule, RefusesNumbersThatMakeNone) {

@@ -8,6 +8,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/tasks/task.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 
@@ -22,12 +23,7 @@ void each_example(const Task& task, Split split, std::uint64_t count, Look look)
 }
 
 inline std::string error_of(std::string_view task, const Settings& settings) {
-  try {
-    (void)make_task(task, settings);
-    return "no error";
-  } catch (const Error& problem) {
-    return problem.what();
-  }
+  return tests::error_of([&] { (void)make_task(task, settings); });
 }
 
 /// A share that was seen `times` in `trials` lies within five standard errors of `expected`.

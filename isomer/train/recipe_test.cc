@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -21,12 +22,7 @@ lr = 3e-3
 )";
 
 std::string error_of(const std::string& text, const Overrides& overrides = {}) {
-  try {
-    (void)parse_recipe(parse_toml(text, "small.toml"), overrides);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return tests::error_of([&] { (void)parse_recipe(parse_toml(text, "small.toml"), overrides); });
 }
 
 TEST(Recipe, ReadsEveryTableAndKeepsDefaults) {
@@ -81,12 +77,8 @@ TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
 
 TEST(Recipe, PutsThePlaceInFrontOfOthersMessages) {
   const Recipe recipe = parse_recipe(parse_toml(kSmall, "small.toml"));
-  try {
-    fail_in_recipe(recipe, "task", "mqar: expected an even length, got 65");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "small.toml:8: mqar: expected an even length, got 65");
-  }
+  EXPECT_EQ(tests::error_of([&] { fail_in_recipe(recipe, "task", "mqar: expected an even length, got 65"); }),
+            "small.toml:8: mqar: expected an even length, got 65");
 }
 
 }  // namespace

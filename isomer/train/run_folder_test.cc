@@ -7,10 +7,12 @@
 #include <fstream>
 
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
 namespace fs = std::filesystem;
+using tests::error_of;
 
 class RunFolderTest : public ::testing::Test {
  protected:
@@ -75,23 +77,15 @@ TEST_F(RunFolderTest, MetricsAreCompleteLines) {
 }
 
 TEST_F(RunFolderTest, RefusesWhatIsNoRunAndWhatIsOneAlready) {
-  const auto text_of = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(text_of([&] { (void)RunFolder::open(path_); }),
+  EXPECT_EQ(error_of([&] { (void)RunFolder::open(path_); }),
             path_ + ": expected the folder of a run (with recipe.toml), got none");
   const RunFolder folder = RunFolder::create(path_, "");
   EXPECT_EQ(
-      text_of([&] { (void)RunFolder::create(path_, ""); }),
+      error_of([&] { (void)RunFolder::create(path_, ""); }),
       path_ + ": expected a folder without a run, got one with recipe.toml; go on with it by --resume or take another --out");
-  EXPECT_EQ(text_of([&] { (void)folder.load_latest(); }), path_ + ": expected a run with a checkpoint, got none");
+  EXPECT_EQ(error_of([&] { (void)folder.load_latest(); }), path_ + ": expected a run with a checkpoint, got none");
   fs::create_directories(path_ + "/checkpoints/step-3");
-  EXPECT_NE(text_of([&] { (void)folder.load_latest(); }).find("step-3/model.safetensors"), std::string::npos);
+  EXPECT_NE(error_of([&] { (void)folder.load_latest(); }).find("step-3/model.safetensors"), std::string::npos);
 }
 
 }  // namespace

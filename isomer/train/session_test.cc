@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -73,12 +74,7 @@ class OpenRunOn : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
   [[nodiscard]] std::string error_of(const std::string& task, const Overrides& options) {
-    try {
-      (void)open_run_on(path_, task, options, context_);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return tests::error_of([&] { (void)open_run_on(path_, task, options, context_); });
   }
 
   Context context_{1};

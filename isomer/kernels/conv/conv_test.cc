@@ -1,6 +1,7 @@
 #include "isomer/kernels/conv/conv.h"
 
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -164,7 +165,7 @@ TYPED_TEST(ConvTest, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(ConvErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   Case<float> c({1, 6, 3, 4, {}}, Layout::dense), other({1, 5, 3, 4, {}}, Layout::dense);
   const auto run = [&](ConvInputs<float> in, const Offsets& offsets, View<float, 3> y) {
     return error_of([&] { conv<float>(in, offsets, {.y = y}, context); });

@@ -2,6 +2,7 @@
 
 #include "isomer/kernels/elementwise/sum.h"
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -185,7 +186,7 @@ TYPED_TEST(BinaryTest, ReadsRepeatedViewsAndSumsNothing) {
 
 TEST(BinaryErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   const Array<float, 4> x({1, 2, 3, 4}), narrow({1, 2, 3, 3}), row({1, 1, 1, 4});
   EXPECT_EQ(error_of([&] { binary<float>(Binary::add, x.view, narrow.view, x.view, context); }),
             "binary: expected b with axes of size 1 or of the size in a, [1, 2, 3, 4], got [1, 2, 3, 3]");

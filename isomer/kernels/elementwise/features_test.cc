@@ -2,6 +2,7 @@
 
 #include "isomer/kernels/elementwise/cumulative.h"
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -212,7 +213,7 @@ TYPED_TEST(FeaturesTest, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(FeaturesErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   const Array<float, 4> x({1, 2, 3, 4}), narrow({1, 2, 3, 3}), wide({1, 2, 3, 15});
   const Array<double, 3> state({1, 3, 3});
   EXPECT_EQ(error_of([&] { softmax<float>(x.view, narrow.view, context); }),

@@ -4,6 +4,7 @@
 
 #include "isomer/kernels/elementwise/gated.h"
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -181,7 +182,7 @@ TYPED_TEST(UnaryTest, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(UnaryErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   const Array<float, 4> x({1, 2, 3, 4}), narrow({1, 2, 3, 3});
   EXPECT_EQ(error_of([&] { unary<float>(Unary::exp, {}, x.view, narrow.view, context); }),
             "unary: expected y of the shape of x, [1, 2, 3, 4], got [1, 2, 3, 3]");

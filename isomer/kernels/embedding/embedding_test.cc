@@ -1,6 +1,7 @@
 #include "isomer/kernels/embedding/embedding.h"
 
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -77,7 +78,7 @@ TYPED_TEST(EmbeddingTest, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(EmbeddingErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   const std::int64_t numbers[] = {0, 5, -1};
   const View<const std::int64_t, 2> high{numbers, {1, 2}, {2, 1}}, low{numbers + 1, {2, 1}, {1, 1}},
       zero{numbers, {1, 1}, {1, 1}};

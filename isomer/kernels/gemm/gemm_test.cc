@@ -11,6 +11,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/kernels/gemm/peak.h"
+#include "tests/error_of.h"
 #include "tests/quick.h"
 
 namespace isomer {
@@ -153,13 +154,8 @@ TEST(GemmErrors, SayWhatWasExpected) {
   Context context(1);
   std::vector<float> x(100);
   const auto view = [&](Index m, Index n) { return contiguous(x.data(), {m, n}); };
-  const auto text = [&](View<float, 2> a, View<float, 2> b, View<float, 2> c) -> std::string {
-    try {
-      matmul(a, b, c, context);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+  const auto text = [&](View<float, 2> a, View<float, 2> b, View<float, 2> c) {
+    return tests::error_of([&] { matmul(a, b, c, context); });
   };
   EXPECT_EQ(text(view(2, 3), view(4, 5), view(2, 5)), "matmul: expected B with 3 rows, the columns of A, got 4");
   EXPECT_EQ(text(view(2, 3), view(3, 5), view(3, 5)), "matmul: expected C [2, 5], got [3, 5]");

@@ -2,6 +2,7 @@
 
 #include "isomer/kernels/gemm/gemm.h"
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -297,7 +298,7 @@ TYPED_TEST(LossTest, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(LossErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   Case<float> c(3, 4, 2, 0, Layout::dense);
   const std::string op = "projected_cross_entropy: ";
   const auto error = [&](auto change) {

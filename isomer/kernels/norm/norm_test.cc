@@ -2,6 +2,7 @@
 
 #include "isomer/kernels/rows.h"
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -139,7 +140,7 @@ TYPED_TEST(NormTest, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(NormErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   Case<float> c({1, 3, 2, 4}, 1, Norm::rms, Layout::dense);
   const Array<float, 4> narrow({1, 3, 2, 3});
   const Array<float, 2> three({3, 4}), two({2, 4});

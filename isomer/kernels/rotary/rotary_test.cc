@@ -1,6 +1,7 @@
 #include "isomer/kernels/rotary/rotary.h"
 
 #include "isomer/kernels/testing.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -109,7 +110,7 @@ TEST(Rotary, TakesNoTokens) {
 
 TEST(RotaryErrors, SayWhatWasExpected) {
   Context context(1);
-  using testing::error_of;
+  using tests::error_of;
   Rng rng(1);
   const Array<float, 4> x({1, 2, 3, 4}, Layout::dense, rng), odd({1, 2, 3, 5}), angle({1, 2, 2, 2}), one({1, 2, 1, 2});
   EXPECT_EQ(error_of([&] { rotary<float>(odd.view, RotaryPositions{}, odd.view, context); }),

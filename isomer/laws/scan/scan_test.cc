@@ -5,6 +5,7 @@
 #include "isomer/base/error.h"
 #include "isomer/laws/random.h"
 #include "isomer/laws/scan/scan_draw.h"
+#include "tests/error_of.h"
 
 namespace isomer::scan_test {
 namespace {
@@ -229,16 +230,6 @@ TEST(Scan, ADecayThatDoesNotChangeMayHaveStrideZero) {
   for (const auto& [name, values] : want) EXPECT_LE(error_of(got.at(name), values), 4e-6) << name;
 }
 
-template <class Call>
-std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const Error& problem) {
-    return problem.what();
-  }
-  return "nothing";
-}
-
 TEST(Scan, SaysWhatWasExpected) {
   Context context(1);
   Plain<float> p({.initial = true});
@@ -249,7 +240,7 @@ TEST(Scan, SaysWhatWasExpected) {
     ScanOutputs<float> out{.h = h};
     ScanOptions options;
     change(in, options, out);
-    return refusal([&] { scan(in, options, form, out, context); });
+    return tests::error_of([&] { scan(in, options, form, out, context); });
   };
   using In = ScanInputs<float>&;
   using Opt = ScanOptions&;
@@ -276,13 +267,13 @@ TEST(Scan, SaysWhatWasExpected) {
               out.final_states.imag = contiguous(out.h.data, {2, 3});
             }),
             "scan: expected final_imag only with angle, x_imag or initial_imag");
-  EXPECT_EQ(refusal([&] { scan_vjp(p.in, {}, Form::chunk, {.h_imag = h}, {}, context); }),
+  EXPECT_EQ(tests::error_of([&] { scan_vjp(p.in, {}, Form::chunk, {.h_imag = h}, {}, context); }),
             "scan: expected grad_h_imag only with angle, x_imag or initial_imag");
-  EXPECT_EQ(refusal([&] { scan_vjp(p.in, {}, Form::chunk, {.h = slice(h, 1, 0, 2)}, {}, context); }),
+  EXPECT_EQ(tests::error_of([&] { scan_vjp(p.in, {}, Form::chunk, {.h = slice(h, 1, 0, 2)}, {}, context); }),
             "scan: expected grad_h of shape [2, 19, 3], got [2, 2, 3]");
-  EXPECT_EQ(refusal([&] { scan_vjp(p.in, {}, Form::chunk, {.h = h}, {.angle = h}, context); }),
+  EXPECT_EQ(tests::error_of([&] { scan_vjp(p.in, {}, Form::chunk, {.h = h}, {.angle = h}, context); }),
             "scan: expected grad_angle only with angle, x_imag or initial_imag");
-  EXPECT_EQ(refusal([&] { scan_vjp(p.in, {}, Form::chunk, {.h = h}, {.x_imag = h}, context); }),
+  EXPECT_EQ(tests::error_of([&] { scan_vjp(p.in, {}, Form::chunk, {.h = h}, {.x_imag = h}, context); }),
             "scan: expected grad_x_imag only with angle, x_imag or initial_imag");
 }
 
@@ -295,7 +286,7 @@ TEST(Scan, SaysWhatWasExpectedOfS6) {
     ScanS6Inputs<float> in = p.in;
     ScanS6Outputs<float> out{.o = o};
     change(in, out);
-    return refusal([&] { scan_s6(in, {}, form, out, context); });
+    return tests::error_of([&] { scan_s6(in, {}, form, out, context); });
   };
   using In = ScanS6Inputs<float>&;
   using Out = ScanS6Outputs<float>&;
@@ -311,8 +302,9 @@ TEST(Scan, SaysWhatWasExpectedOfS6) {
   EXPECT_EQ(says([](In, Out out) { out.o = {}; }), "scan: expected an o to write, got none");
   EXPECT_EQ(says([](In, Out out) { out.o.shape[1] = 1; }), "scan: expected o of shape [2, 19, 5], got [2, 1, 5]");
   EXPECT_EQ(says([](In, Out) {}, Form::parallel), "scan: expected form reference, step or chunk, got parallel");
-  EXPECT_EQ(refusal([&] { scan_s6(p.in, {.chunk = -1}, Form::chunk, {.o = o}, context); }), "scan: expected chunk >= 0, got -1");
-  EXPECT_EQ(refusal([&] { scan_s6_vjp(p.in, {}, Form::chunk, {.o = slice(o, 1, 0, 2)}, {}, context); }),
+  EXPECT_EQ(tests::error_of([&] { scan_s6(p.in, {.chunk = -1}, Form::chunk, {.o = o}, context); }),
+            "scan: expected chunk >= 0, got -1");
+  EXPECT_EQ(tests::error_of([&] { scan_s6_vjp(p.in, {}, Form::chunk, {.o = slice(o, 1, 0, 2)}, {}, context); }),
             "scan: expected grad_o of shape [2, 19, 5], got [2, 2, 5]");
 }
 
@@ -322,7 +314,7 @@ TEST(ScanLaw, SaysWhatWasExpected) {
   const auto says = [&](std::vector<std::string> with, auto change) {
     Tensors inputs = random_inputs(law, {.with = std::move(with)}, Type::f32, 1);
     change(inputs);
-    return refusal([&] { (void)apply(law, {inputs, {}, Form::chunk, context}); });
+    return tests::error_of([&] { (void)apply(law, {inputs, {}, Form::chunk, context}); });
   };
   const std::vector<std::string> plain{"log_decay"}, s6{"x:B T C", "step", "a", "b", "c"};
   const auto tensor = [](std::vector<Index> shape) { return Tensor(Type::f32, std::move(shape)); };
