@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 
 #include "isomer/base/error.h"
+#include "isomer/io/text.h"
 
 namespace isomer {
 
@@ -56,13 +55,7 @@ TomlFile parse_toml(std::string_view text, const std::string& name) {
   return file;
 }
 
-TomlFile read_toml(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  require(in.good(), "recipe", "expected a readable file, got ", path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse_toml(text.str(), path);
-}
+TomlFile read_toml(const std::string& path) { return parse_toml(read_text(path), path); }
 
 std::string toml_number(double value) {
   std::array<char, 32> text{};

@@ -7,13 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
-#include "isomer/io/atomic_file.h"
 #include "isomer/io/safetensors.h"
+#include "isomer/io/text.h"
 
 namespace isomer {
 
@@ -22,20 +20,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void cannot_write(const std::string& path, const std::string& reason) {
   throw Error("cannot write " + path + ": " + reason);
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in.good()) throw Error(path + ": expected a readable file");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text.data(), text.size());
-  file.commit();
 }
 
 void make_folder(const std::string& path) {

@@ -1,0 +1,30 @@
+#include "isomer/io/text.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "isomer/base/error.h"
+#include "isomer/io/atomic_file.h"
+
+namespace isomer {
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  for (std::array<char, 4096> part{}; in.is_open() && (in.read(part.data(), part.size()) || in.gcount() > 0);)
+    text.append(part.data(), std::size_t(in.gcount()));
+  // A folder can be opened, and only reading it fails.
+  if (!in.is_open() || in.bad())
+    throw Error("cannot read " + path + ": " + std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  return text;
+}
+
+void write_text(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+}  // namespace isomer

@@ -1,0 +1,13 @@
+#pragma once
+// Whole files as text.
+#include <string>
+#include <string_view>
+
+namespace isomer {
+
+/// Throws Error "cannot read PATH: reason".
+[[nodiscard]] std::string read_text(const std::string& path);
+/// The file appears whole or stays as it was. Throws Error "cannot write PATH: reason".
+void write_text(const std::string& path, std::string_view text);
+
+}  // namespace isomer
