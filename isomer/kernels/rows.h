@@ -2,16 +2,11 @@
 // What the kernels that work row by row share: the rows of a view [.., .., .., D] as plain data, dense whatever the strides,
 // cut into blocks by shape alone.
 //
-//   const Index R = row_count(x);
-//   context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-//     const Workspace::Scope scope(scratch);
-//     const RowRange range = row_block(block, R);
-//     const Rows<const T> in = read_rows(x, range, scratch);
-//     const Rows<T> out = write_rows(y, range, scratch);
-//     …                                  // in.row(r), out.row(r): D dense elements, for r in the range
-//     store_rows(out, y, range);         // copies back what was not dense
+//   each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace& scratch) {
+//     …                                  // in[0].row(r), out.row(r): D dense elements, for r in the range
 //   });
 #include <array>
+#include <cstddef>
 
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
@@ -118,6 +113,29 @@ void store_rows(Rows<T> from, View<T, 4> x, RowRange range) {
   const Rows<T> target = rows_of(x);
   for (Index r = range.begin; r < range.end; ++r)
     for (Index d = 0; d < x.shape[3]; ++d) target.row(r)[d * x.stride[3]] = from.row(r)[d];
+}
+
+/// Where rows of results go, and whether they are added to what is there.
+template <class T>
+struct RowTarget {
+  View<T, 4> view;
+  Accumulate accumulate = Accumulate::set;
+};
+
+/// A pass over the rows of views that have equally many, in parallel: run<I>(in, out, range, scratch) for every block, with the
+/// rows of each of `from` and of `to`.
+template <class T, std::size_t N, class F>
+void each_row_block(const View<const T, 4> (&from)[N], RowTarget<T> to, Context& context, const F& run) {
+  const Index R = row_count(from[0]);
+  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
+    const Workspace::Scope scope(scratch);
+    const RowRange range = row_block(block, R);
+    std::array<Rows<const T>, N> in;
+    for (std::size_t n = 0; n < N; ++n) in[n] = read_rows(from[n], range, scratch);
+    const Rows<T> out = write_rows(to.view, range, scratch, to.accumulate);
+    with_isa(context.isa(), [&]<Isa I>() { run.template operator()<I>(in, out, range, scratch); });
+    store_rows(out, to.view, range);
+  });
 }
 
 /// A small matrix, dense: the view's own memory or a copy; null for an absent view.

@@ -26,20 +26,14 @@ void dropout(const DropoutOptions& options, View<const T, 4> x, View<T, 4> y, Ac
   check_shape("dropout", "y of the shape of x,", y.shape, x.shape);
   const DropoutMask mask{options.seed, options.stream, std::uint32_t(std::min(std::round(options.rate * 0x1p32), 0x1p32 - 1)),
                          1 / (1 - options.rate)};
-  const Index R = row_count(x), D = x.shape[3];
+  const Index D = x.shape[3];
   const bool add = accumulate == Accumulate::add;
-  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const RowRange range = row_block(block, R);
-    const Rows<const T> in = read_rows(x, range, scratch);
-    const Rows<T> out = write_rows(y, range, scratch, accumulate);
+  const auto run = [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace& scratch) {
     std::uint32_t* memory = scratch.take<std::uint32_t>(D + 4 + 4 * kPhiloxLanes);
-    with_isa(context.isa(), [&]<Isa I>() {
-      for (Index r = range.begin; r < range.end; ++r)
-        DropoutKernels<T, I>::apply(mask, D, words_of<I>(mask, r * D, (r + 1) * D, memory), in.row(r), add, out.row(r));
-    });
-    store_rows(out, y, range);
-  });
+    for (Index r = range.begin; r < range.end; ++r)
+      DropoutKernels<T, I>::apply(mask, D, words_of<I>(mask, r * D, (r + 1) * D, memory), in[0].row(r), add, out.row(r));
+  };
+  each_row_block<T>({x}, {y, accumulate}, context, run);
 }
 
 template void dropout(const DropoutOptions&, View<const float, 4>, View<float, 4>, Accumulate, Context&);

@@ -27,16 +27,8 @@ template <class T>
 void softmax(View<const T, 4> x, View<T, 4> y, Context& context) {
   check_shape("softmax", "y of the shape of x,", y.shape, x.shape);
   if (x.size() == 0) return;
-  const Index R = row_count(x), D = x.shape[3];
-  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const RowRange range = row_block(block, R);
-    const Rows<const T> in = read_rows(x, range, scratch);
-    const Rows<T> out = write_rows(y, range, scratch);
-    with_isa(context.isa(), [&]<Isa I>() {
-      for (Index r = range.begin; r < range.end; ++r) RowKernels<T, I>::softmax(D, in.row(r), out.row(r));
-    });
-    store_rows(out, y, range);
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+    for (Index r = range.begin; r < range.end; ++r) RowKernels<T, I>::softmax(x.shape[3], in[0].row(r), out.row(r));
   });
 }
 
@@ -45,34 +37,19 @@ void softmax_vjp(View<const T, 4> y, View<const T, 4> dy, View<T, 4> dx, Accumul
   check_shape("softmax_vjp", "dy of the shape of y,", dy.shape, y.shape);
   check_shape("softmax_vjp", "dx of the shape of y,", dx.shape, y.shape);
   if (y.size() == 0) return;
-  const Index R = row_count(y), D = y.shape[3];
-  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const RowRange range = row_block(block, R);
-    const Rows<const T> weights = read_rows(y, range, scratch), up = read_rows(dy, range, scratch);
-    const Rows<T> out = write_rows(dx, range, scratch, accumulate);
-    with_isa(context.isa(), [&]<Isa I>() {
-      for (Index r = range.begin; r < range.end; ++r)
-        RowKernels<T, I>::softmax_vjp(D, weights.row(r), up.row(r), out.row(r), accumulate);
-    });
-    store_rows(out, dx, range);
-  });
+  const auto run = [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+    for (Index r = range.begin; r < range.end; ++r)
+      RowKernels<T, I>::softmax_vjp(y.shape[3], in[0].row(r), in[1].row(r), out.row(r), accumulate);
+  };
+  each_row_block<T>({y, dy}, {dx, accumulate}, context, run);
 }
 
 template <class T>
 void taylor_features(View<const T, 4> x, View<T, 4> y, Context& context) {
   check_shape("taylor_features", "y", y.shape, taylor_shape(x.shape));
   const TaylorScales<T> scales = scales_of<T>(x.shape[3]);
-  const Index R = row_count(x);
-  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const RowRange range = row_block(block, R);
-    const Rows<const T> in = read_rows(x, range, scratch);
-    const Rows<T> out = write_rows(y, range, scratch);
-    with_isa(context.isa(), [&]<Isa I>() {
-      for (Index r = range.begin; r < range.end; ++r) RowKernels<T, I>::taylor(scales, in.row(r), out.row(r));
-    });
-    store_rows(out, y, range);
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+    for (Index r = range.begin; r < range.end; ++r) RowKernels<T, I>::taylor(scales, in[0].row(r), out.row(r));
   });
 }
 
@@ -81,19 +58,12 @@ void taylor_features_vjp(View<const T, 4> x, View<const T, 4> dy, View<T, 4> dx,
   check_shape("taylor_features_vjp", "dy", dy.shape, taylor_shape(x.shape));
   check_shape("taylor_features_vjp", "dx of the shape of x,", dx.shape, x.shape);
   const TaylorScales<T> scales = scales_of<T>(x.shape[3]);
-  const Index R = row_count(x);
-  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const RowRange range = row_block(block, R);
-    const Rows<const T> in = read_rows(x, range, scratch), up = read_rows(dy, range, scratch);
-    const Rows<T> out = write_rows(dx, range, scratch, accumulate);
+  const auto run = [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace& scratch) {
     T* sums = scratch.take<T>(scales.d);
-    with_isa(context.isa(), [&]<Isa I>() {
-      for (Index r = range.begin; r < range.end; ++r)
-        RowKernels<T, I>::taylor_vjp(scales, in.row(r), up.row(r), sums, out.row(r), accumulate);
-    });
-    store_rows(out, dx, range);
-  });
+    for (Index r = range.begin; r < range.end; ++r)
+      RowKernels<T, I>::taylor_vjp(scales, in[0].row(r), in[1].row(r), sums, out.row(r), accumulate);
+  };
+  each_row_block<T>({x, dy}, {dx, accumulate}, context, run);
 }
 
 template void softmax(View<const float, 4>, View<float, 4>, Context&);

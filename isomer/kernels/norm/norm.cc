@@ -52,14 +52,8 @@ void norm(View<const T, 4> x, NormParameters<T> parameters, NormOptions options,
   const NormJob<T> job = make_job<T>("norm", x, parameters, options, {}, context.workspace());
   check_shape("norm", "y of the shape of x,", y.shape, x.shape);
   if (x.size() == 0) return;
-  const Index R = row_count(x);
-  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const RowRange range = row_block(block, R);
-    const Rows<const T> in = read_rows(x, range, scratch);
-    const Rows<T> out = write_rows(y, range, scratch);
-    with_isa(context.isa(), [&]<Isa I>() { NormKernels<T, I>::forward(job, in, out, range); });
-    store_rows(out, y, range);
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+    NormKernels<T, I>::forward(job, in[0], out, range);
   });
 }
 

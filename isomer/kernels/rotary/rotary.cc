@@ -92,17 +92,9 @@ TurnTable<T> table_of(const char* op, View<const T, 4> x, View<const T, 4> given
 
 template <class T>
 void rotate_all(View<const T, 4> x, const TurnTable<T>& table, Direction direction, View<T, 4> y, Context& context) {
-  const Index R = row_count(x);
-  context.parallel(row_blocks(R), [&](Index block, Workspace& scratch) {
-    const Workspace::Scope scope(scratch);
-    const RowRange range = row_block(block, R);
-    const Rows<const T> in = read_rows(x, range, scratch);
-    const Rows<T> out = write_rows(y, range, scratch);
-    with_isa(context.isa(), [&]<Isa I>() {
-      const auto rotate = direction == Direction::forward ? RotaryKernels<T, I>::rotate : RotaryKernels<T, I>::rotate_back;
-      for (Index r = range.begin; r < range.end; ++r) rotate(table.half, table.row(r), in.row(r), out.row(r));
-    });
-    store_rows(out, y, range);
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+    const auto rotate = direction == Direction::forward ? RotaryKernels<T, I>::rotate : RotaryKernels<T, I>::rotate_back;
+    for (Index r = range.begin; r < range.end; ++r) rotate(table.half, table.row(r), in[0].row(r), out.row(r));
   });
 }
 
