@@ -78,7 +78,7 @@ void AtomicFile::commit() {
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) give_up();
   temporary_.clear();
-  sync_folder();
+  sync_folder(folder_of(target_));
 }
 
 void AtomicFile::close_file() {
@@ -87,14 +87,14 @@ void AtomicFile::close_file() {
   if (result != 0) give_up();
 }
 
-void AtomicFile::sync_folder() const {
-  // The file is whole by now. Some file systems cannot sync a folder, which is no reason to call it failed.
-  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void AtomicFile::give_up() const { throw Error("cannot write " + path_ + ": " + std::strerror(errno)); }
+
+void sync_folder(const std::string& path) {
+  // The files are whole by now. Some file systems cannot sync a folder, which is no reason to call them failed.
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   (void)::fsync(folder);
   ::close(folder);
 }
-
-void AtomicFile::give_up() const { throw Error("cannot write " + path_ + ": " + std::strerror(errno)); }
 
 }  // namespace isomer

@@ -26,7 +26,6 @@ class AtomicFile {
  private:
   void open_temporary(const std::string& folder);
   void close_file();
-  void sync_folder() const;
   [[noreturn]] void give_up() const;
 
   std::string path_;       // as the caller named it
@@ -34,5 +33,8 @@ class AtomicFile {
   std::string temporary_;  // empty when there is none to remove
   int file_ = -1;
 };
+
+/// Returns when the names of the files in a folder are on the disk, where the file system can promise it.
+void sync_folder(const std::string& path);
 
 }  // namespace isomer

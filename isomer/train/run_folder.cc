@@ -10,6 +10,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
+#include "isomer/io/atomic_file.h"
 #include "isomer/io/safetensors.h"
 #include "isomer/io/text.h"
 
@@ -26,13 +27,6 @@ void make_folder(const std::string& path) {
   std::error_code problem;
   fs::create_directories(path, problem);
   if (problem) cannot_write(path, problem.message());
-}
-
-void sync_folder(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY);
-  if (file < 0) return;
-  ::fsync(file);
-  ::close(file);
 }
 
 /// The number behind "step-"; nothing else is a checkpoint.
