@@ -2,13 +2,14 @@
 // The program as its users see it: started as a process in a folder of its own.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 
@@ -20,9 +21,8 @@ struct Result {
 };
 
 struct Cli : testing::Test {
-  fs::path folder = fs::temp_directory_path() / ("isomer-cli-" + std::to_string(::getpid()));
-  void SetUp() override { fs::create_directories(folder); }
-  void TearDown() override { fs::remove_all(folder); }
+  tests::TemporaryFolder temporary;
+  fs::path folder = temporary.path;
 
   [[nodiscard]] static std::string text(const fs::path& path) {
     std::ifstream in(path, std::ios::binary);

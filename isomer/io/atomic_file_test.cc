@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "isomer/base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -17,10 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Atomic : testing::Test {
-  fs::path folder = fs::temp_directory_path() / ("isomer-atomic-" + std::to_string(::getpid()));
+  tests::TemporaryFolder temporary;
+  fs::path folder = temporary.path;
   std::string path = folder / "out";
-  void SetUp() override { fs::create_directories(folder); }
-  void TearDown() override { fs::remove_all(folder); }
 
   [[nodiscard]] std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder), {}); }
   [[nodiscard]] std::string content() const {

@@ -1,7 +1,6 @@
 #include "isomer/io/idx.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <fstream>
@@ -9,6 +8,7 @@
 #include "isomer/base/error.h"
 #include "isomer/io/bytes.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -43,9 +43,8 @@ TEST(Idx, RefusesDamagedAndHostileFiles) {
 }
 
 struct Files : testing::Test {
-  fs::path folder = fs::temp_directory_path() / ("isomer-bytes-" + std::to_string(::getpid()));
-  void SetUp() override { fs::create_directories(folder); }
-  void TearDown() override { fs::remove_all(folder); }
+  tests::TemporaryFolder temporary;
+  fs::path folder = temporary.path;
 
   [[nodiscard]] fs::path write(const char* name, const Bytes& bytes) const {
     std::ofstream(folder / name, std::ios::binary)

@@ -10,6 +10,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -45,11 +46,7 @@ Tensors sample() {
   return all;
 }
 
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("isomer-io-" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
+using Folder = tests::TemporaryFolder;
 
 TEST(Safetensors, ComeBackAsTheyWere) {
   const Folder folder;

@@ -1,23 +1,20 @@
 #include "isomer/io/text.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
-namespace fs = std::filesystem;
 
 TEST(Text, IsReadAsItWasWritten) {
-  const std::string path = (fs::temp_directory_path() / ("text_test_" + std::to_string(::getpid()))).string();
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "a.txt";
   for (const std::string& text : {std::string(), std::string("a\r\n\0b", 5), std::string(10000, 'x')}) {
     write_text(path, text);
     EXPECT_EQ(read_text(path), text);
   }
-  fs::remove(path);
 }
 
 TEST(Text, SaysWhyItCannotBeRead) {

@@ -8,6 +8,7 @@
 #include "isomer/models/testing.h"
 #include "tests/error_of.h"
 #include "tests/heap.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -156,11 +157,11 @@ TEST_P(EveryKind, KeepsItsWeightsInAFile) {
   Tape<float> tape(context_, Record::no);
   const double loss = small.model.loss(tape, data.input()).loss;
   EXPECT_NE(other.model.loss(tape, data.input()).loss, loss);
-  const std::string path = ::testing::TempDir() + "isomer_model_test_" + GetParam().name + ".safetensors";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "model.safetensors";
   small.parameters.save(path);
   other.parameters.load(path);
   EXPECT_EQ(other.model.loss(tape, data.input()).loss, loss);
-  std::remove(path.c_str());
 }
 
 TEST(Model, HasTheNamesOfItsParts) {

@@ -6,6 +6,7 @@
 #include "isomer/models/testing.h"
 #include "tests/error_of.h"
 #include "tests/heap.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -90,7 +91,8 @@ TEST(Streaming, HasAStateThatCanBeForkedAndSaved) {
   Tape<float> tape(context, Record::no);
   ModelState<float> state = small.model.start(kBatch);
   (void)small.model.prefill(tape, part(data, 0, 7), state);
-  const std::string path = ::testing::TempDir() + "isomer_model_state.safetensors";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "state.safetensors";
   state.save(path);
   ModelState<float> fork = state, loaded = small.model.load_state(path);
   EXPECT_EQ(loaded.bytes(), state.bytes());
@@ -109,7 +111,6 @@ TEST(Streaming, HasAStateThatCanBeForkedAndSaved) {
   SmallModel<float> other(config2);
   const std::string error = error_of([&] { (void)other.model.load_state(path); });
   EXPECT_EQ(error.find("cannot load " + path + ": state: expected the fingerprint gla-"), 0) << error;
-  std::remove(path.c_str());
 }
 
 TEST(Streaming, EndsWhereLearnedPositionsEnd) {

@@ -15,6 +15,7 @@
 #include "tests/error_of.h"
 #include "tests/heap.h"
 #include "tests/quick.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -138,7 +139,8 @@ TEST_P(EveryPreset, AllocatesNothingAfterTheFirstSteps) {
 }
 
 TEST(MixerState, OfAnotherMixerOrVersionOrADamagedFileIsRefused) {
-  const std::string path = ::testing::TempDir() + "isomer_mixer_state_test.safetensors";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "state.safetensors";
   Layer gla(graph_of("gla"));
   Layer other(build_small(find_preset("gla"), {{"heads", "4"}}));
   MixerState<float> state = gla.mixer().start(kBatch);

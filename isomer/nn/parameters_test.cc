@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <numeric>
 
@@ -13,6 +12,7 @@
 #include "isomer/base/error.h"
 #include "isomer/nn/init.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -71,7 +71,8 @@ TEST(Parameters, ThatAreFixedGetNone) {
 }
 
 TEST(Parameters, AreSavedAndLoadedByName) {
-  const std::string path = ::testing::TempDir() + "isomer_parameters_test.safetensors";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "parameters.safetensors";
   Projections p;
   p.store.save(path);
   Parameters<float> other;
@@ -88,7 +89,6 @@ TEST(Parameters, AreSavedAndLoadedByName) {
   EXPECT_EQ(error_of([&] { more.load(path); }), "parameters: expected v.weight [1, 3], found none");
   EXPECT_EQ(error_of([&] { more.add({.name = "v.weight", .shape = {1}}); }),
             "parameters: expected a new name, got v.weight again");
-  std::remove(path.c_str());
 }
 
 TEST(Init, DependsOnTheNameAlone) {

@@ -1,12 +1,9 @@
 // What holds for every task: examples depend on their index alone, batches are reused, options explain themselves.
 #include "isomer/tasks/task.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -15,35 +12,29 @@
 #include "isomer/tasks/score.h"
 #include "isomer/tasks/testing.h"
 #include "tests/heap.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
 
 /// A folder with 64 small pictures to train on and 32 to test on, gone at the end.
 struct Pictures {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("isomer-pictures-" + std::to_string(::getpid()));
+  tests::TemporaryFolder folder;
   Pictures() {
-    std::filesystem::create_directories(folder);
     Rng rng(1);
     for (const auto& [prefix, n] : {std::pair<std::string, char>{"train", 64}, {"t10k", 32}}) {
-      std::ofstream images(folder / (prefix + "-images-idx3-ubyte")), labels(folder / (prefix + "-labels-idx1-ubyte"));
+      std::ofstream images(folder.path / (prefix + "-images-idx3-ubyte")), labels(folder.path / (prefix + "-labels-idx1-ubyte"));
       images << std::string{0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 8, 0, 0, 0, 8};
       labels << std::string{0, 0, 8, 1, 0, 0, 0, n};
       for (int i = 0; i < n * 64; ++i) images << char(rng.below(256));
       for (int i = 0; i < n; ++i) labels << char(rng.below(10));
     }
   }
-  ~Pictures() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
-  Pictures(const Pictures&) = delete;
-  Pictures& operator=(const Pictures&) = delete;
 };
 
 std::string pictures() {
   static const Pictures all;
-  return all.folder;
+  return all.folder.path;
 }
 
 /// Small settings, so that every task is quick and needs no files but those of the tree.

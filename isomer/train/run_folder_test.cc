@@ -1,13 +1,13 @@
 #include "isomer/train/run_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "isomer/base/error.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -16,8 +16,6 @@ using tests::error_of;
 
 class RunFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override { fs::remove_all(path_); }
-  void TearDown() override { fs::remove_all(path_); }
   static Checkpoint at(Index step) {
     Checkpoint checkpoint{
         .step = step, .model = {}, .optimiser = {}, .config = "{}", .state = "{\"step\":" + std::to_string(step) + "}"};
@@ -27,7 +25,8 @@ class RunFolderTest : public ::testing::Test {
     checkpoint.model.emplace("w", std::move(w));
     return checkpoint;
   }
-  std::string path_ = (fs::temp_directory_path() / ("run_folder_test_" + std::to_string(::getpid()))).string();
+  tests::TemporaryFolder folder_;
+  std::string path_ = folder_.path / "run";
 };
 
 TEST_F(RunFolderTest, KeepsTheNewestCheckpointsAndPointsToTheLast) {

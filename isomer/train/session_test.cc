@@ -1,15 +1,14 @@
 #include "isomer/train/session.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 
 #include "isomer/base/error.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -72,14 +71,14 @@ class OpenRunOn : public ::testing::Test {
     folder.save(session.checkpoint(), 1);
     own_ = session.evaluate({.examples = 16});
   }
-  void TearDown() override { std::filesystem::remove_all(path_); }
   [[nodiscard]] std::string error_of(const std::string& task, const Overrides& options) {
     return tests::error_of([&] { (void)open_run_on(path_, task, options, context_); });
   }
 
   Context context_{1};
   EvalReport own_;
-  std::string path_ = (std::filesystem::temp_directory_path() / ("session_test_" + std::to_string(::getpid()))).string();
+  tests::TemporaryFolder folder_;
+  std::string path_ = folder_.path / "run";
 };
 
 TEST_F(OpenRunOn, EvaluatesTheSameWeightsOnOtherTasks) {
