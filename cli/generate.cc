@@ -1,11 +1,11 @@
 // isomer generate: text or tokens streamed from a run's language model.
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 
 #include "cli/command.h"
 #include "cli/report.h"
 #include "isomer/base/error.h"
+#include "isomer/base/stopwatch.h"
 #include "isomer/train/sample.h"
 #include "isomer/train/session.h"
 
@@ -20,9 +20,6 @@ struct Request {
   bool stats = false;
   int threads = 0;
 };
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// Bytes of a text model, else numbers separated by spaces.
 std::vector<std::int64_t> tokens_of(const std::string& prompt, const Session& session) {
@@ -61,18 +58,18 @@ int generate_request(const Request& request) {
   Model<float>& model = session->model();
   Tape<float> tape(context, Record::no);
   ModelState<float> state = model.start(1);
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch_prefill;
   View<const float, 2> logits = model.prefill(tape, prompt, state);
-  const double prefill = seconds_since(begin);
+  const double prefill = watch_prefill.seconds();
   if (session->recipe().task == "text") std::cout << request.prompt << std::flush;
-  const Clock::time_point first = Clock::now();
+  const Stopwatch watch_decode;
   for (Index i = 0; i < request.tokens; ++i) {
     const std::int64_t token = sampler({logits.data, std::size_t(logits.shape[1])});
     write_token(token, *session);
     logits = model.step(tape, {&token, 1}, state);
     tape.clear();
   }
-  const double decode = seconds_since(first);
+  const double decode = watch_decode.seconds();
   std::cout << std::endl;
   if (request.stats)
     std::cerr << "prefill " << formatted("%.0f", double(prompt.size()) / prefill) << " tokens/s, decode "

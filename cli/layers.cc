@@ -1,12 +1,12 @@
 #include "cli/layers.h"
 
 #include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/timing.h"
+#include "isomer/base/stopwatch.h"
 #include "isomer/kernels/gemm/peak.h"
 #include "isomer/mixers/cost.h"
 #include "isomer/mixers/preset.h"
@@ -53,12 +53,12 @@ struct Layer {
     for (float& number : x) number = float(rng.normal());
   }
   void run(Tape<float>& tape, const LayerCase& what) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     parameters.zero_gradients();
     const Var<float> y = mixer.forward(tape, tape.input(contiguous(x.data(), {1, what.T, 1, what.width}), what.backward));
     if (what.backward) tape.backward(y);
     tape.clear();
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds += watch.seconds();
   }
 };
 

@@ -1,8 +1,9 @@
 #include "cli/timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+
+#include "isomer/base/stopwatch.h"
 
 namespace isomer::cli {
 
@@ -16,9 +17,9 @@ double median(std::vector<double> values) {
 }  // namespace
 
 double seconds_of(const BenchWork& work, Context& context) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work.run(context);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return watch.seconds();
 }
 
 Timing measure(const BenchWork& work, Context& context, double budget) {

@@ -1,13 +1,13 @@
 // What holds for every task: examples depend on their index alone, batches are reused, options explain themselves.
 #include "isomer/tasks/task.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <set>
 #include <thread>
 
+#include "isomer/base/stopwatch.h"
 #include "isomer/tasks/draw.h"
 #include "isomer/tasks/score.h"
 #include "isomer/tasks/testing.h"
@@ -165,9 +165,9 @@ TEST_P(EveryTask, ExplainsItsOptions) {
 TEST_P(EveryTask, IsFast) {
   Batch batch;
   task->fill(Split::train, 0, 16, batch);
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   for (std::uint64_t step = 1; step <= 8; ++step) task->fill(Split::train, 16 * step, 16, batch);
-  const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / 128;
+  const double us = watch.seconds() * 1e6 / 128;
   std::printf("%-18s %9.1f us an example of %td tokens\n", std::string(type.name).c_str(), us, shape.length);
   EXPECT_LT(us / double(shape.length), 50);
 }

@@ -1,11 +1,11 @@
 #include "isomer/train/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "isomer/base/rng.h"
+#include "isomer/base/stopwatch.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/nn/init.h"
 
@@ -13,14 +13,11 @@ namespace isomer {
 
 namespace {
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 // Format of state.json: a run of a newer one is refused.
 constexpr int kStateVersion = 1;
 // Streams of random numbers beside those of parameters and data.
 constexpr std::uint64_t kWindowStream = 0x77696e646f77;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 ModelKind natural_kind(TaskKind task) {
   switch (task) {
@@ -196,10 +193,10 @@ ModelInput Session::input_of(const Batch& batch) const {
 }
 
 StepReport Session::step() {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   const Index size = recipe_.train.batch;
   task_->fill(Split::train, std::uint64_t(done_ * size), size, batch_);
-  StepReport report{.step = done_ + 1, .tokens = batch_.B * batch_.T, .data_seconds = seconds_since(start)};
+  StepReport report{.step = done_ + 1, .tokens = batch_.B * batch_.T, .data_seconds = watch.seconds()};
   const Pass pass = pass_of(done_);
   report.lr = recipe_.train.lr * factor(schedule_, done_);
   report.loss = model_->loss(tape_, input_of(batch_), pass).loss;
@@ -216,7 +213,7 @@ StepReport Session::step() {
   }
   parameters_.zero_gradients();
   ++done_;
-  report.seconds = seconds_since(start);
+  report.seconds = watch.seconds();
   return report;
 }
 

@@ -1,14 +1,14 @@
 #include "isomer/train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
+
+#include "isomer/base/stopwatch.h"
 
 namespace isomer {
 
 namespace {
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 /// How often, by default so many times a run.
 Index interval(Index given, Index steps, Index times) { return given > 0 ? given : std::max<Index>(1, steps / times); }
@@ -35,7 +35,7 @@ Progress last_progress(const RunFolder& folder) {
 class Loop {
  public:
   Loop(Session& session, const RunFolder& folder, const TrainEvents& events)
-      : session_(session), folder_(folder), events_(events), recipe_(session.recipe().train), start_(Clock::now()) {
+      : session_(session), folder_(folder), events_(events), recipe_(session.recipe().train) {
     progress_.lines = folder.metrics().size();
     if (folder.has_checkpoint()) before_ = last_progress(folder).seconds;
   }
@@ -65,7 +65,7 @@ class Loop {
   }
 
  private:
-  [[nodiscard]] double seconds() const { return before_ + std::chrono::duration<double>(Clock::now() - start_).count(); }
+  [[nodiscard]] double seconds() const { return before_ + watch_.seconds(); }
 
   void count(const StepReport& report) {
     tokens_ += double(report.tokens);
@@ -113,7 +113,7 @@ class Loop {
   const RunFolder& folder_;
   const TrainEvents& events_;
   const TrainRecipe& recipe_;
-  Clock::time_point start_;
+  Stopwatch watch_;
   Progress progress_;
   double before_ = 0;                           // seconds of earlier parts of the run
   double tokens_ = 0, seconds_ = 0, rate_ = 0;  // of the last few steps
