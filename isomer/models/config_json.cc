@@ -116,6 +116,7 @@ ModelConfig read_config(const Json& json) {
 }  // namespace
 
 std::string to_json(const ModelConfig& config) {
+  check(config);
   Json layers = Json::array();
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     Json options = Json::object();

@@ -94,6 +94,9 @@ TEST(ModelConfig, IsRefusedWhenNoModelCanBeMadeOfIt) {
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.layers.clear(); }),
             "model: expected a number of layers from 1 to 4096, got 0");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.dropout = 1; }), "dropout: expected a number from 0 to below 1, got 1");
+  ModelConfig other = small_config(language);
+  other.norm = Norm::l2;
+  EXPECT_EQ(error_of([&] { (void)to_json(other); }), "norm: expected rms or layer, got l2");
 }
 
 TEST(ModelConfig, EncodersSeeTheWholeSequenceWhereTheirMixersCan) {

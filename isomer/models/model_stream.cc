@@ -12,22 +12,27 @@ namespace isomer {
 namespace {
 // Tokens of all sequences that run at a time: as many as keep products busy, so that memory does not grow with the prompt.
 constexpr Index kStretch = 1024;
+
+void require_language(ModelKind kind) {
+  require(kind == ModelKind::language, "model", "expected a language model to stream, got one of kind ", name_of(kind));
+}
 }  // namespace
 
 template <class T>
 ModelState<T> Model<T>::start(Index B) const {
-  require(config_.kind == ModelKind::language, "model", "expected a language model to stream, got one of kind ",
-          name_of(config_.kind));
+  require_language(config_.kind);
   return ModelState<T>(graphs(), B);
 }
 
 template <class T>
 ModelState<T> Model<T>::load_state(const std::string& path) const {
+  require_language(config_.kind);
   return ModelState<T>::load(path, graphs());
 }
 
 template <class T>
 View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) {
+  require_language(config_.kind);
   const Index B = state.batch(), n = Index(tokens.size()) / B, V = head_.dim(2);
   require(n > 0 && Index(tokens.size()) == B * n, "model", "expected as many tokens for each of ", B, " sequences, got ",
           tokens.size());

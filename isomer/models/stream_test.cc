@@ -150,6 +150,11 @@ TEST(Streaming, IsForLanguageModels) {
   Tape<float> tape(context, Record::no);
   ModelState<float> state = small.model.start(2);
   const std::vector<std::int64_t> three{1, 2, 3};
+  SmallModel<float> regression(small_config(ModelKind::regression));
+  EXPECT_EQ(error_of([&] { (void)regression.model.prefill(tape, three, state); }),
+            "model: expected a language model to stream, got one of kind regression");
+  EXPECT_EQ(error_of([&] { (void)regression.model.load_state("state.safetensors"); }),
+            "model: expected a language model to stream, got one of kind regression");
   EXPECT_EQ(error_of([&] { (void)small.model.step(tape, three, state); }),
             "model: expected one token for each of 2 sequences, got 3");
   EXPECT_EQ(error_of([&] { (void)small.model.prefill(tape, three, state); }),

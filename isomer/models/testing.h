@@ -2,10 +2,8 @@
 // For tests of models only: small models of every kind with random weights and inputs.
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
-#include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/models/model.h"
 #include "isomer/nn/init.h"
@@ -39,11 +37,10 @@ struct Data {
   Data(const ModelConfig& config, Index own_B, Index own_T, std::uint64_t seed = 1) : B(own_B), T(own_T) {
     Rng rng(seed);
     const auto below = [&](Index n) { return std::int64_t(rng.uniform() * double(n)); };
-    const bool each = config.kind == ModelKind::language || config.kind == ModelKind::autoencoder;
     for (Index i = 0; config.vocabulary > 0 && i < B * T; ++i) tokens.push_back(below(config.vocabulary));
     for (Index i = 0; i < B * T * config.features; ++i) inputs.push_back(float(rng.normal()));
     for (Index i = 0; i < B * config.outputs; ++i) targets.push_back(float(rng.normal()));
-    const Index count = config.kind == ModelKind::regression ? 0 : each ? B * T : B;
+    const Index count = config.kind == ModelKind::regression ? 0 : labels_tokens(config.kind) ? B * T : B;
     for (Index i = 0; i < count; ++i) labels.push_back(i % 3 == 2 ? -100 : below(labels_of(config)));
   }
   [[nodiscard]] ModelInput input() const { return {B, T, tokens, labels, inputs, targets, lengths}; }

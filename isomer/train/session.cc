@@ -218,6 +218,7 @@ StepReport Session::step() {
 }
 
 EvalReport Session::evaluate(const EvalOptions& options) {
+  require(options.examples > 0, "evaluate", "expected at least one example, got ", options.examples);
   const Index size = options.batch > 0 ? options.batch : recipe_.train.batch;
   const std::uint64_t all = task_->size(Split::test);
   const Index examples = all > 0 ? std::min(options.examples, Index(all)) : options.examples;

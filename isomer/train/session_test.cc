@@ -95,6 +95,11 @@ TEST_F(OpenRunOn, EvaluatesTheSameWeightsOnOtherTasks) {
   EXPECT_TRUE(std::isfinite(other->evaluate({.examples = 16, .batch = 3}).loss));
 }
 
+TEST_F(OpenRunOn, EvaluatesAtLeastOneExample) {
+  const auto session = open_run_on(path_, "", {}, context_);
+  EXPECT_EQ(tests::error_of([&] { (void)session->evaluate({.examples = 0}); }), "evaluate: expected at least one example, got 0");
+}
+
 TEST_F(OpenRunOn, RefusesWhatTheModelCannotDo) {
   EXPECT_EQ(error_of("", {"task.vocabulary=128"}),
             "mqar: expected at most 64 different tokens, which is what the model has, got 128");

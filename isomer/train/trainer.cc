@@ -10,6 +10,9 @@ namespace isomer {
 namespace {
 using nlohmann::json;
 
+// Over how many steps tokens per second are averaged.
+constexpr Index kRateSteps = 16;
+
 /// How often, by default so many times a run.
 Index interval(Index given, Index steps, Index times) { return given > 0 ? given : std::max<Index>(1, steps / times); }
 
@@ -70,10 +73,10 @@ class Loop {
   void count(const StepReport& report) {
     tokens_ += double(report.tokens);
     seconds_ += report.seconds;
-    // The first step sets up memory and says little about the others.
     rate_ = tokens_ / seconds_;
     if (events_.step) events_.step(report, rate_);
-    if (report.step % 16 == 1) tokens_ = seconds_ = 0;
+    // Now and then from the start, and first after step 1, which sets up memory and says little about the others.
+    if (report.step % kRateSteps == 1) tokens_ = seconds_ = 0;
   }
 
   void append(const json& line) {
