@@ -7,13 +7,7 @@ namespace isomer {
 
 template <class T>
 Var<T> add_product(Tape<T>& tape, Var<T> x, Var<T> a, Var<T> b) {
-  Shape4 shape = x.shape();
-  for (std::size_t axis = 0; axis < 4; ++axis) {
-    // An axis of size 1 is repeated, even no times.
-    if (shape[axis] == 1) shape[axis] = a.shape()[axis];
-    if (shape[axis] == 1) shape[axis] = b.shape()[axis];
-  }
-  const Var<T> y = tape.make(shape, {x, a, b});
+  const Var<T> y = tape.make(broadcast(broadcast(x.shape(), a.shape()), b.shape()), {x, a, b});
   add_product<T>(x.value, a.value, b.value, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);

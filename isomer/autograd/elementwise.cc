@@ -23,11 +23,7 @@ Var<T> unary(Tape<T>& tape, Unary f, Var<T> x, UnaryOptions options) {
 
 template <class T>
 Var<T> binary(Tape<T>& tape, Binary f, Var<T> a, Var<T> b) {
-  Shape4 shape = a.shape();
-  // An axis of size 1 is repeated, even no times.
-  for (std::size_t axis = 0; axis < 4; ++axis)
-    if (shape[axis] == 1) shape[axis] = b.shape()[axis];
-  const Var<T> y = tape.make(shape, {a, b});
+  const Var<T> y = tape.make(broadcast(a.shape(), b.shape()), {a, b});
   binary<T>(f, a.value, b.value, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);

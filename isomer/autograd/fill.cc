@@ -11,10 +11,7 @@ View<T, 4> Filling<T>::operator()(Var<T> input, const Shape4& shape) {
   if (!into.present()) return {};
   if (into.mode == Accumulate::set && input.shape() == shape) return into.view;
   ISOMER_ASSERT(count_ < kParts, "a kernel sets a few gradients at once");
-  Index size = 1;
-  for (const Index n : shape) size *= n;
-  T* memory = tape_.context().workspace().template take<T>(size);
-  const View<T, 4> part = contiguous(memory, {shape[0], shape[1], shape[2], shape[3]});
+  const View<T, 4> part = contiguous(tape_.context().workspace().template take<T>(size_of(shape)), shape);
   parts_[count_++] = {part, into};
   return part;
 }

@@ -163,10 +163,7 @@ TEST(LawOps, AttentionWithAStateGivesWhatTheWholeSequenceGives) {
   Context context(1);
   Tape<D> tape(context, Record::no);
   testing::Values q = rows(4, kK, 1), k = rows(2, kK, 2), v = rows(2, kV, 3), f = decays({kB, kT, 1, kH}, 4);
-  const auto var = [&](testing::Values& x) {
-    const Shape4& s = x.shape;
-    return tape.input(contiguous(x.data.data(), {s[0], s[1], s[2], s[3]}));
-  };
+  const auto var = [&](testing::Values& x) { return tape.input(contiguous(x.data.data(), x.shape)); };
   const AttentionVars<D> all{var(q), var(k), var(v), var(f)};
   const AttentionOptions options{.window = 4, .sinks = 1};
   const Var<D> want = attention<D>(tape, all, options);

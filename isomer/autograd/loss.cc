@@ -11,8 +11,7 @@ namespace {
 template <class T>
 View<T, 4> waiting(Tape<T>& tape, Var<T> input) {
   if (!tape.recording() || !input.wanted()) return {};
-  const Shape4& s = input.shape();
-  return contiguous(tape.template keep<T>(input.value.size()), {s[0], s[1], s[2], s[3]});
+  return contiguous(tape.template keep<T>(input.value.size()), input.shape());
 }
 
 template <class T>

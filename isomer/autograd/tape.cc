@@ -7,7 +7,6 @@
 
 namespace isomer {
 
-namespace internal {
 namespace {
 /// Elements from the first to behind the last of a view with positive strides.
 template <class T>
@@ -16,10 +15,7 @@ Index extent(const View<T, 4>& view) {
   for (std::size_t axis = 0; axis < 4; ++axis) last += (view.shape[axis] - 1) * view.stride[axis];
   return view.size() == 0 ? 0 : last + 1;
 }
-}  // namespace
-}  // namespace internal
 
-namespace {
 template <class T>
 void fill(View<T, 4> x, T value, Context& context) {
   copy<T>({&value, x.shape, {}}, x, context);
@@ -33,11 +29,10 @@ auto Tape<T>::slot(const Slot& from) -> Slot* {
 
 template <class T>
 Var<T> Tape<T>::make(const Shape4& shape, std::span<const Var<T>> inputs) {
-  Index size = 1;
-  for (const Index n : shape) size *= n;
+  const Index size = size_of(shape);
   const bool wanted = recording() && std::any_of(inputs.begin(), inputs.end(), [](const Var<T>& in) { return in.wanted(); });
   T* data = keep<T>(size);
-  return {contiguous(data, {shape[0], shape[1], shape[2], shape[3]}), slot({.base = data, .size = size, .wanted = wanted})};
+  return {contiguous(data, shape), slot({.base = data, .size = size, .wanted = wanted})};
 }
 
 template <class T>
@@ -47,7 +42,7 @@ Var<T> Tape<T>::piece(Var<T> of, View<T, 4> view) {
 
 template <class T>
 Var<T> Tape<T>::input(View<T, 4> data, bool wanted) {
-  return {data, slot({.base = data.data, .size = internal::extent(data), .wanted = wanted && recording()})};
+  return {data, slot({.base = data.data, .size = extent(data), .wanted = wanted && recording()})};
 }
 
 template <class T>

@@ -90,6 +90,7 @@ class Tape {
   [[nodiscard]] GradientTarget<T> target(Var<T> input);
   /// The pieces of `whole` have all arrived: together they are its gradient.
   void covered(Var<T> whole) { whole.slot->written = true; }
+
   // For users.
 
   /// An input: `data` stays the caller's. Wants a gradient if asked.

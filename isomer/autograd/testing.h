@@ -47,10 +47,7 @@ inline void expect_gradients(std::vector<Values> inputs, const Op& op, double li
   Tape<double> tape(context);
   const auto vars_of = [&](Tape<double>& on, bool wanted) {
     std::vector<Var<double>> vars;
-    for (Values& in : inputs) {
-      const Shape4& s = in.shape;
-      vars.push_back(on.input(contiguous(in.data.data(), {s[0], s[1], s[2], s[3]}), wanted));
-    }
+    for (Values& in : inputs) vars.push_back(on.input(contiguous(in.data.data(), in.shape), wanted));
     return vars;
   };
   const auto value = [&] {

@@ -47,8 +47,7 @@ Var<T> running_mean(Tape<T>& tape, Var<T> x, View<double, 3> sum, Index before) 
   tape.record({y}, [=](Tape<T>& back) {
     Workspace& scratch = back.context().workspace();
     const Workspace::Scope scope(scratch);
-    const auto& s = y.shape();
-    const View<T, 4> scaled = contiguous(scratch.take<T>(y.value.size()), {s[0], s[1], s[2], s[3]});
+    const View<T, 4> scaled = contiguous(scratch.take<T>(y.value.size()), y.shape());
     binary<T>(Binary::multiply, back.arrived(y), weight, scaled, back.context());
     const auto dx = back.target(x);
     cumulative_sum_vjp<T>(scaled, {}, dx.view, dx.mode, back.context());

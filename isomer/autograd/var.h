@@ -10,6 +10,21 @@ namespace isomer {
 
 using Shape4 = std::array<Index, 4>;
 
+[[nodiscard]] inline Index size_of(const Shape4& shape) { return shape[0] * shape[1] * shape[2] * shape[3]; }
+
+/// The row-major view of `data`.
+template <class T>
+[[nodiscard]] View<T, 4> contiguous(T* data, const Shape4& shape) {
+  return contiguous(data, {shape[0], shape[1], shape[2], shape[3]});
+}
+
+/// The shape of what is computed from both, element by element: an axis of size 1 is repeated, even no times.
+[[nodiscard]] inline Shape4 broadcast(Shape4 a, const Shape4& b) {
+  for (std::size_t axis = 0; axis < 4; ++axis)
+    if (a[axis] == 1) a[axis] = b[axis];
+  return a;
+}
+
 namespace internal {
 /// The memory that a value and its views share, and that of its gradient.
 template <class T>

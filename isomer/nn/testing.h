@@ -33,9 +33,7 @@ template <class Value>
 inline void expect_parameter_gradients(Parameters<double>& parameters, Values x, const Layer& layer, double limit = 1e-6) {
   Context context(2);
   Tape<double> tape(context), plain(context, Record::no);
-  const auto input = [&](Tape<double>& on, bool wanted) {
-    return on.input(contiguous(x.data.data(), {x.shape[0], x.shape[1], x.shape[2], x.shape[3]}), wanted);
-  };
+  const auto input = [&](Tape<double>& on, bool wanted) { return on.input(contiguous(x.data.data(), x.shape), wanted); };
   const auto value = [&] {
     double sum = 0;
     with_weights(layer(plain, input(plain, false)).value, [&](double y, double weight) { sum += weight * y; });
