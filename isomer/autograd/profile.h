@@ -6,8 +6,9 @@
 //   …                                              // forward, backward
 //   1 - profile.total() / seconds                  // the share of everything else
 #include <array>
-#include <chrono>
 #include <cstdint>
+
+#include "isomer/base/stopwatch.h"
 
 namespace isomer {
 
@@ -17,9 +18,9 @@ class Profile {
 
   template <class F>
   void time(Kind kind, F f) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     f();
-    seconds_[std::size_t(kind)] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_[std::size_t(kind)] += watch.seconds();
   }
   [[nodiscard]] double seconds(Kind kind) const { return seconds_[std::size_t(kind)]; }
   [[nodiscard]] double total() const { return seconds_[0] + seconds_[1]; }

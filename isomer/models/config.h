@@ -71,7 +71,7 @@ void check(const ModelConfig& config);
 /// Rows of the output projection.
 [[nodiscard]] Index labels_of(const ModelConfig& config);
 
-/// With the version of the format and the fingerprint of every layer.
+/// With the version of the format and the fingerprint of every layer. Throws Error as check() does.
 [[nodiscard]] std::string to_json(const ModelConfig& config);
 /// Throws Error "NAME: …" for what is not JSON, a newer version, an unknown or missing key, a value that does not fit, and for a
 /// layer that is another one here than where it was saved.
