@@ -1,0 +1,32 @@
+#include "isomer/io/file_lock.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+namespace {
+
+TEST(FileLock, IsHeldByOneAtATime) {
+  const std::string path = (std::filesystem::temp_directory_path() / ("file_lock_test_" + std::to_string(::getpid()))).string();
+  EXPECT_THROW((void)FileLock::take(path), Error);
+  EXPECT_FALSE(FileLock::is_held(path));
+  std::ofstream(path) << "x";
+  {
+    const std::optional<FileLock> lock = FileLock::take(path);
+    ASSERT_TRUE(lock.has_value());
+    EXPECT_TRUE(FileLock::is_held(path));
+    EXPECT_FALSE(FileLock::take(path).has_value());
+    EXPECT_TRUE(FileLock::is_held(path)) << "who asks in vain takes nothing away";
+  }
+  EXPECT_FALSE(FileLock::is_held(path));
+  EXPECT_TRUE(FileLock::take(path).has_value());
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace isomer
