@@ -1,5 +1,6 @@
 #include "cli/report.h"
 
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,6 +18,11 @@ namespace {
 std::size_t width_of(std::string_view text) {
   return std::size_t(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string_view first_characters(std::string_view text, std::size_t most) {
+  while (width_of(text) > most) text.remove_suffix(1);
+  return text;
 }
 
 bool numeric(std::string_view cell) { return !cell.empty() && (cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9')); }
@@ -68,6 +74,13 @@ std::string formatted(const char* format, double x) {
   return text;
 }
 
+std::string clock_of(double seconds) {
+  const auto s = static_cast<long>(seconds);
+  const auto two_digits = [](long n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  if (s < 3600) return std::to_string(s / 60) + ":" + two_digits(s % 60);
+  return std::to_string(s / 3600) + ":" + two_digits(s / 60 % 60) + ":" + two_digits(s % 60);
+}
+
 Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
@@ -76,6 +89,9 @@ Progress::~Progress() {
 
 void Progress::show(std::string_view text) const {
   if (!terminal_) return;
+  // A line that wraps could not be overwritten.
+  winsize window{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0) text = first_characters(text, window.ws_col - 1u);
   std::fprintf(stderr, "\r\033[K%.*s", int(text.size()), text.data());
   std::fflush(stderr);
 }
@@ -86,9 +102,12 @@ long peak_memory_mib() {
   return usage.ru_maxrss / 1024;
 }
 
+nlohmann::ordered_json table_json(const Context& context, const nlohmann::ordered_json& rows) {
+  return {{"schema", 1}, {"machine", machine(context)}, {"rows", rows}};
+}
+
 void print_json(const Context& context, const nlohmann::ordered_json& rows) {
-  const nlohmann::ordered_json all{{"schema", 1}, {"machine", machine(context)}, {"rows", rows}};
-  std::cout << all.dump() << '\n';
+  std::cout << table_json(context, rows).dump() << '\n';
 }
 
 }  // namespace isomer::cli

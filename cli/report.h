@@ -24,6 +24,9 @@ class Table {
 /// A number in the style of printf.
 [[nodiscard]] std::string formatted(const char* format, double x);
 
+/// Minutes and seconds, with hours in front if there are any.
+[[nodiscard]] std::string clock_of(double seconds);
+
 /// One line on a terminal that is overwritten, and gone at the end; nothing when stderr is no terminal.
 class Progress {
  public:
@@ -40,7 +43,9 @@ class Progress {
 /// The most memory that the process has taken so far.
 [[nodiscard]] long peak_memory_mib();
 
-/// {"schema": 1, "machine": …, "rows": …} on standard output.
+/// {"schema": 1, "machine": …, "rows": …}
+[[nodiscard]] nlohmann::ordered_json table_json(const Context& context, const nlohmann::ordered_json& rows);
+/// The same on standard output.
 void print_json(const Context& context, const nlohmann::ordered_json& rows);
 
 }  // namespace isomer::cli

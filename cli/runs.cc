@@ -1,4 +1,4 @@
-// isomer runs: a table of runs with what they ended with.
+// isomer runs: a table of runs with how they stand and what they ended with.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -7,67 +7,44 @@
 
 #include "cli/command.h"
 #include "cli/report.h"
+#include "cli/run_summary.h"
 #include "isomer/base/error.h"
-#include "isomer/train/recipe.h"
-#include "isomer/train/run_folder.h"
 
 namespace isomer::cli {
 
 namespace {
 using nlohmann::ordered_json;
 
-ordered_json row_of(const std::string& path) {
-  const RunFolder folder = RunFolder::open(path);
-  ordered_json row{{"run", path}};
-  try {
-    const Recipe recipe = read_recipe(folder.recipe_path());
-    row["task"] = recipe.task;
-    std::string layers;
-    for (const std::string& layer : recipe.model.layers) layers += (layers.empty() ? "" : ",") + layer;
-    row["layers"] = layers;
-    row["steps"] = recipe.train.steps;
-  } catch (const Error& problem) {
-    row["problem"] = problem.what();
-    return row;
+/// Every folder below with a run in it, at any depth: a sweep has one for each of its runs.
+std::vector<std::string> runs_below(const std::string& root) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  constexpr auto kOptions = fs::directory_options::skip_permission_denied;
+  if (fs::exists(fs::path(root) / "recipe.toml")) paths.push_back(root);
+  for (auto entry = fs::recursive_directory_iterator(root, kOptions); entry != fs::recursive_directory_iterator(); ++entry) {
+    // Folders in there come and go while a run trains.
+    if (entry->path().filename() == "checkpoints") entry.disable_recursion_pending();
+    if (entry.depth() > 0 && entry->path().filename() == "recipe.toml") paths.push_back(entry->path().parent_path().string());
   }
-  for (const std::string& text : folder.metrics()) {
-    const ordered_json line = ordered_json::parse(text, nullptr, false);
-    if (line.is_discarded()) continue;
-    row["step"] = line.value("step", 0);
-    row["seconds"] = line.value("seconds", 0.0);
-    if (line.contains("loss")) row["loss"] = line["loss"];
-    if (line.contains("tokens_per_s")) row["tokens_per_s"] = line["tokens_per_s"];
-    if (!line.contains("eval")) continue;
-    row["metric"] = line["eval"].value("metric", "");
-    row["value"] = line["eval"].value("value", ordered_json());
-  }
-  return row;
-}
-
-std::string cell(const ordered_json& row, const char* key) {
-  if (!row.contains(key) || row[key].is_null()) return "";
-  if (row[key].is_string()) return row[key].get<std::string>();
-  return row[key].is_number_float() ? formatted("%.4g", row[key].get<double>()) : row[key].dump();
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 int runs_request(const std::string& root, bool json) {
-  namespace fs = std::filesystem;
-  if (!fs::is_directory(root)) throw Error(root + ": expected a folder with runs");
-  std::vector<std::string> paths;
-  for (const auto& entry : fs::recursive_directory_iterator(root, fs::directory_options::skip_permission_denied))
-    if (entry.path().filename() == "recipe.toml") paths.push_back(entry.path().parent_path().string());
-  std::sort(paths.begin(), paths.end());
+  if (!std::filesystem::is_directory(root)) throw Error(root + ": expected a folder with runs");
   auto rows = ordered_json::array();
-  for (const std::string& path : paths) rows.push_back(row_of(path));
+  for (const std::string& path : runs_below(root)) rows.push_back(summary_of(path));
   if (json) {
     const Context context(1);
     print_json(context, rows);
     return kDone;
   }
-  Table table({"run", "task", "layers", "step", "of", "loss", "metric", "value", "tokens/s", "seconds", ""});
+  Table table({"run", "task", "layers", "state", "step", "of", "loss", "metric", "value", "tokens/s", "time", ""});
   for (const ordered_json& row : rows)
-    table.add({cell(row, "run"), cell(row, "task"), cell(row, "layers"), cell(row, "step"), cell(row, "steps"), cell(row, "loss"),
-               cell(row, "metric"), cell(row, "value"), cell(row, "tokens_per_s"), cell(row, "seconds"), cell(row, "problem")});
+    table.add({cell(row, "run"), cell(row, "task"), cell(row, "layers"), cell(row, "state"), cell(row, "step"),
+               cell(row, "steps"), cell(row, "loss"), cell(row, "metric"), cell(row, "value"),
+               row.contains("tokens_per_s") ? formatted("%.0f", row["tokens_per_s"].get<double>()) : "",
+               row.contains("seconds") ? clock_of(row["seconds"].get<double>()) : "", cell(row, "problem")});
   table.print();
   return kDone;
 }
@@ -79,7 +56,7 @@ Command runs_command(CLI::App& app) {
     bool json = false;
   };
   auto request = std::make_shared<Request>();
-  app.add_option("folder", request->root, "Where to look [runs]");
+  app.add_option("folder", request->root, "Where to look, at any depth [runs]");
   app.add_flag("--json", request->json, "One JSON object instead of a table");
   app.footer("Example:\n  isomer runs");
   return [request] { return runs_request(request->root, request->json); };

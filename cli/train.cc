@@ -2,14 +2,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/report.h"
 #include "isomer/base/error.h"
+#include "isomer/train/tensorboard.h"
 #include "isomer/train/trainer.h"
 
 namespace isomer::cli {
@@ -18,26 +18,11 @@ namespace {
 struct Request {
   std::string recipe, out;
   std::vector<std::string> settings;
-  bool resume = false, print_config = false, dry_run = false, stats = false;
+  bool resume = false, print_config = false, dry_run = false, stats = false, tensorboard = false;
   int threads = 0;
 };
 
-std::atomic<bool> stop_asked = false;
-
-extern "C" void ask_to_stop(int) {
-  // A second one ends the process at once.
-  std::signal(SIGINT, SIG_DFL);
-  stop_asked = true;
-}
-
 std::string text_of(double x) { return formatted("%.4g", x); }
-
-std::string clock_of(double seconds) {
-  const auto s = static_cast<long>(seconds);
-  const auto two_digits = [](long n) { return (n < 10 ? "0" : "") + std::to_string(n); };
-  if (s < 3600) return std::to_string(s / 60) + ":" + two_digits(s % 60);
-  return std::to_string(s / 3600) + ":" + two_digits(s / 60 % 60) + ":" + two_digits(s % 60);
-}
 
 /// A line that is overwritten on a terminal; elsewhere a line every so often.
 class Display {
@@ -110,6 +95,22 @@ void report_end(const TrainOutcome& outcome, const Request& request, const std::
     std::cout << "go on with: isomer train " << folder << "/recipe.toml --out " << folder << " --resume\n";
 }
 
+/// The folder to train in: a new one, or with --resume that of the same recipe.
+RunFolder folder_for(const Request& request, const Recipe& recipe, const std::string& path) {
+  if (!request.resume) return RunFolder::create(path, to_toml(recipe));
+  RunFolder run = RunFolder::open(path);
+  if (to_toml(read_recipe(run.recipe_path())) != to_toml(recipe))
+    throw Error(request.recipe + ": expected the recipe of the run in " + path + ", got another; resume with " +
+                run.recipe_path());
+  return run;
+}
+
+/// Also for a run that had one before, so that it stays complete.
+std::unique_ptr<Tensorboard> board_for(const Request& request, const RunFolder& run) {
+  if (!request.tensorboard && !std::filesystem::exists(Tensorboard::path_in(run))) return nullptr;
+  return std::make_unique<Tensorboard>(run);
+}
+
 int train_request(const Request& request) {
   const std::string folder = request.out.empty() ? default_folder(request.recipe) : request.out;
   const Recipe recipe = read_recipe(request.recipe, request.settings);
@@ -120,21 +121,19 @@ int train_request(const Request& request) {
   Context context(request.threads);
   Session session(recipe, context);
   if (request.dry_run) return print_plan(session);
+  const RunFolder run = folder_for(request, recipe, folder);
+  const FileLock claim = run.claim();
   if (request.resume) {
-    const RunFolder run = RunFolder::open(folder);
-    if (to_toml(read_recipe(run.recipe_path())) != to_toml(recipe))
-      throw Error(request.recipe + ": expected the recipe of the run in " + folder + ", got another; resume with " +
-                  run.recipe_path());
     isomer::resume(session, run);
     std::cout << "going on after step " << session.steps_done() << std::endl;
   }
-  const RunFolder run = request.resume ? RunFolder::open(folder) : RunFolder::create(folder, to_toml(recipe));
+  const std::unique_ptr<Tensorboard> board = board_for(request, run);
   Display display(recipe);
-  const TrainEvents events{.step = [&](const StepReport& report, double rate) { display.step(report, rate); },
-                           .evaluated = [&](Index step, const EvalReport& eval) { display.evaluated(step, eval); }};
-  std::signal(SIGINT, ask_to_stop);
+  TrainEvents events{.step = [&](const StepReport& report, double rate) { display.step(report, rate); },
+                     .evaluated = [&](Index step, const EvalReport& eval) { display.evaluated(step, eval); }};
+  if (board) events.recorded = [&](const std::string& line) { board->add(line); };
   try {
-    const TrainOutcome outcome = train(session, run, events, stop_asked);
+    const TrainOutcome outcome = train(session, run, events, watch_for_interrupt());
     report_end(outcome, request, folder);
     return outcome.end == TrainOutcome::End::stopped ? kFailed : kDone;
   } catch (const Error& problem) {  // a loss that is not finite, a full disk
@@ -152,6 +151,7 @@ Command train_command(CLI::App& app) {
   app.add_flag("--resume", request->resume, "Go on with the run in --out");
   app.add_flag("--print-config", request->print_config, "Print the recipe with every default and stop");
   app.add_flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
+  app.add_flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too, in RUN/tensorboard");
   app.add_flag("--stats", request->stats, "Print memory and the share of time that data took");
   add_threads(app, request->threads);
   app.footer("Example:\n  isomer train recipes/mqar.toml --set model.layers=gla,gla --out runs/gla");

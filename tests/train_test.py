@@ -1,60 +1,18 @@
 #!/usr/bin/env python3
 """Runs of `isomer train` that are killed, stopped or run out of disk go on exactly.   usage: train_test.py ISOMER"""
-import json
-import os
 import random
 import resource
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-PROGRAM = Path(sys.argv[1]).resolve()
-RECIPE = """
-[model]
-width = 16
-layers = ["gla", "sliding-window"]
-dropout = 0.1
-[mixer.all]
-heads = 2
-[mixer.sliding-window]
-window = 8
-[task]
-name = "mqar"
-vocabulary = 64
-length = 32
-pairs = 2
-[train]
-steps = 60
-batch = 8
-short_window = 4
-log_every = 1
-eval_every = 20
-save_every = 3
-eval_examples = 16
-"""
+from program import RECIPE, command, expect, isomer, record
 
 
 def run(folder, *more, threads=1, **kwargs):
-    command = [PROGRAM, "train", folder.parent / "recipe.toml", "--out", folder, "--threads", str(threads), *more]
-    return subprocess.run(command, capture_output=True, text=True, **kwargs)
-
-
-def record(folder):
-    """Metrics without times, and the bytes of the last checkpoint."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    for line in lines:
-        line.pop("seconds", None)
-        line.pop("tokens_per_s", None)
-    latest = folder / "checkpoints" / "latest"
-    return lines, {name: (latest / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors", "config.json")}
-
-
-def expect(condition, text):
-    if not condition:
-        sys.exit("train_test: " + text)
+    return isomer("train", folder.parent / "recipe.toml", "--out", folder, "--threads", threads, *more, **kwargs)
 
 
 def killed_at_random(folder, seed):
@@ -63,7 +21,7 @@ def killed_at_random(folder, seed):
     kills = 0
     while True:
         resume = ["--resume"] if (folder / "recipe.toml").exists() else []
-        process = subprocess.Popen([PROGRAM, "train", folder.parent / "recipe.toml", "--out", folder, "--threads", "1", *resume],
+        process = subprocess.Popen(command("train", folder.parent / "recipe.toml", "--out", folder, "--threads", 1, *resume),
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             # Later ones live longer, so that the run ends.
@@ -94,7 +52,7 @@ def main():
         leftover = [p.name for p in (top / "killed" / "checkpoints").iterdir() if not p.name.startswith("step-") and p.name != "latest"]
         expect(not leftover, f"left behind: {leftover}")
 
-        stopped = subprocess.Popen([PROGRAM, "train", top / "recipe.toml", "--out", top / "stopped", "--threads", "1"],
+        stopped = subprocess.Popen(command("train", top / "recipe.toml", "--out", top / "stopped", "--threads", 1),
                                    stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
         while not (top / "stopped" / "metrics.jsonl").exists():
             time.sleep(0.005)

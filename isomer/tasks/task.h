@@ -36,6 +36,10 @@ enum class TaskKind {
 /// How a task is scored; see score.h.
 enum class Metric { token_accuracy, example_accuracy, exact, squared_error, bits_per_token };
 [[nodiscard]] std::string_view name_of(Metric metric);
+/// Is the best value of the metric its lowest?
+[[nodiscard]] constexpr bool lower_is_better(Metric metric) {
+  return metric == Metric::squared_error || metric == Metric::bits_per_token;
+}
 
 /// A label that carries no loss and is not scored.
 inline constexpr std::int64_t kIgnored = -100;

@@ -54,6 +54,12 @@ RunFolder RunFolder::open(const std::string& path) {
   return folder;
 }
 
+FileLock RunFolder::claim() const {
+  std::optional<FileLock> lock = FileLock::take(recipe_path());
+  if (!lock) throw Error(path_ + ": expected a run that nobody trains, got one that another process is training");
+  return std::move(*lock);
+}
+
 void RunFolder::append(const std::string& json_line) const {
   const int file = ::open(metrics_path().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) cannot_write(metrics_path(), std::strerror(errno));
@@ -138,6 +144,11 @@ Index RunFolder::latest_step() const {
   return steps.back();
 }
 
+std::string RunFolder::latest_text(const std::string& file) const {
+  const std::vector<Index> steps = checkpoints();
+  return steps.empty() ? "" : read_text(checkpoint_path(steps.back()) + "/" + file);
+}
+
 Checkpoint RunFolder::load_model(Index step) const {
   const std::string from = checkpoint_path(step);
   return {.step = step,
@@ -156,7 +167,5 @@ Checkpoint RunFolder::load(Index step) const {
 Checkpoint RunFolder::load_latest() const { return load(latest_step()); }
 
 Checkpoint RunFolder::load_latest_model() const { return load_model(latest_step()); }
-
-std::string RunFolder::latest_state() const { return read_text(checkpoint_path(latest_step()) + "/state.json"); }
 
 }  // namespace isomer

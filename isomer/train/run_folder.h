@@ -20,6 +20,7 @@
 
 #include "isomer/base/index.h"
 #include "isomer/base/tensor.h"
+#include "isomer/io/file_lock.h"
 
 namespace isomer {
 
@@ -42,6 +43,10 @@ class RunFolder {
   [[nodiscard]] std::string recipe_path() const { return path_ + "/recipe.toml"; }
   [[nodiscard]] std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
 
+  /// For the one who trains in it. Throws Error when another process does.
+  [[nodiscard]] FileLock claim() const;
+  [[nodiscard]] bool is_claimed() const { return FileLock::is_held(recipe_path()); }
+
   /// One line of metrics, complete on the disk's side of the process: a kill loses at most the line being written.
   void append(const std::string& json_line) const;
   /// The complete lines.
@@ -57,8 +62,8 @@ class RunFolder {
   [[nodiscard]] Checkpoint load(Index step) const;
   /// Without the optimiser, which has twice the numbers of the model and is needed for training alone.
   [[nodiscard]] Checkpoint load_latest_model() const;
-  /// state.json alone.
-  [[nodiscard]] std::string latest_state() const;
+  /// "config.json" or "state.json" of the last checkpoint, without its tensors; empty if there is none.
+  [[nodiscard]] std::string latest_text(const std::string& file) const;
   /// Their steps, ascending.
   [[nodiscard]] std::vector<Index> checkpoints() const;
 

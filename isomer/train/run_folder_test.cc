@@ -60,7 +60,7 @@ TEST_F(RunFolderTest, WhoDoesNotTrainReadsNoOptimiser) {
   EXPECT_EQ(last.step, 5);
   EXPECT_EQ(last.model.at("w").data<float>()[0], 5);
   EXPECT_EQ(last.config, "{}");
-  EXPECT_EQ(folder.latest_state(), "{\"step\":5}");
+  EXPECT_EQ(folder.latest_text("state.json"), "{\"step\":5}");
   EXPECT_THROW((void)folder.load_latest(), Error);
 }
 
@@ -73,6 +73,25 @@ TEST_F(RunFolderTest, MetricsAreCompleteLines) {
   folder.keep_metrics(1);
   folder.append("{\"step\":3}");
   EXPECT_EQ(folder.metrics(), (std::vector<std::string>{"{\"step\":1}", "{\"step\":3}"}));
+}
+
+TEST_F(RunFolderTest, IsTrainedByOneAtATime) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  EXPECT_FALSE(folder.is_claimed());
+  {
+    const FileLock claim = folder.claim();
+    EXPECT_TRUE(folder.is_claimed());
+    EXPECT_THROW((void)RunFolder::open(path_).claim(), Error);
+  }
+  EXPECT_FALSE(folder.is_claimed());
+}
+
+TEST_F(RunFolderTest, ReadsTextsOfTheLastCheckpoint) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  EXPECT_EQ(folder.latest_text("state.json"), "");
+  folder.save(at(5), 2);
+  folder.save(at(10), 2);
+  EXPECT_EQ(folder.latest_text("state.json"), "{\"step\":10}");
 }
 
 TEST_F(RunFolderTest, RefusesWhatIsNoRunAndWhatIsOneAlready) {

@@ -1,6 +1,7 @@
 #include "isomer/train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "isomer/base/stopwatch.h"
@@ -20,16 +21,21 @@ Index interval(Index given, Index steps, Index times) { return given > 0 ? given
 struct Progress {
   std::size_t lines = 0;
   double seconds = 0;
+  bool finished = false;  // every step is done, or the goal is reached
   std::optional<EvalReport> last_eval = {};
 
-  [[nodiscard]] std::string text() const { return json{{"metrics_lines", lines}, {"seconds", seconds}}.dump(); }
+  [[nodiscard]] std::string text() const {
+    return json{{"metrics_lines", lines}, {"seconds", seconds}, {"finished", finished}}.dump();
+  }
 };
 
 /// As the last checkpoint has it.
 Progress last_progress(const RunFolder& folder) {
   try {
-    const json extra = json::parse(folder.latest_state()).at("extra");
-    return {.lines = extra.at("metrics_lines").get<std::size_t>(), .seconds = extra.at("seconds").get<double>()};
+    const json extra = json::parse(folder.latest_text("state.json")).at("extra");
+    return {.lines = extra.at("metrics_lines").get<std::size_t>(),
+            .seconds = extra.at("seconds").get<double>(),
+            .finished = extra.value("finished", false)};
   } catch (const json::exception& problem) {
     throw Error(folder.path() + ": state.json: " + problem.what());
   }
@@ -40,14 +46,18 @@ class Loop {
   Loop(Session& session, const RunFolder& folder, const TrainEvents& events)
       : session_(session), folder_(folder), events_(events), recipe_(session.recipe().train) {
     progress_.lines = folder.metrics().size();
-    if (folder.has_checkpoint()) before_ = last_progress(folder).seconds;
+    if (!folder.has_checkpoint()) return;
+    const Progress last = last_progress(folder);
+    before_ = last.seconds;
+    progress_.finished = last.finished;
   }
 
   TrainOutcome run(const std::atomic<bool>& stop) {
     const Index log = interval(recipe_.log_every, recipe_.steps, 200), evaluate = interval(recipe_.eval_every, recipe_.steps, 10),
                 save = interval(recipe_.save_every, recipe_.steps, 5);
     TrainOutcome outcome;
-    while (session_.steps_done() < recipe_.steps) {
+    if (progress_.finished && session_.steps_done() < recipe_.steps) outcome.end = TrainOutcome::End::reached_goal;
+    while (session_.steps_done() < recipe_.steps && !progress_.finished) {
       const StepReport report = session_.step();
       outcome.data_seconds += report.data_seconds;
       count(report);
@@ -55,16 +65,25 @@ class Loop {
       if (report.step % log == 0 || last) write(report);
       bool goal = false;
       if (report.step % evaluate == 0 || last) goal = look(report.step);
+      progress_.finished = last || goal;
       const bool stopping = stop.load();
       if (report.step % save == 0 || last || goal || stopping) keep(report.step);
       if (!last && goal) outcome.end = TrainOutcome::End::reached_goal;
       if (!last && !goal && stopping) outcome.end = TrainOutcome::End::stopped;
-      if (goal || stopping) break;
+      if (stopping) break;
     }
     outcome.steps = session_.steps_done();
     outcome.seconds = seconds();
     outcome.last_eval = progress_.last_eval;
     return outcome;
+  }
+
+  void record_failure(const std::string& what) {
+    try {
+      append({{"step", session_.steps_done() + 1}, {"failed", what}, {"seconds", seconds()}});
+    } catch (const Error&) {
+      // The disk that fails the run fails this too, and what failed first is told anyway.
+    }
   }
 
  private:
@@ -80,8 +99,10 @@ class Loop {
   }
 
   void append(const json& line) {
-    folder_.append(line.dump());
+    const std::string text = line.dump();
+    folder_.append(text);
     ++progress_.lines;
+    if (events_.recorded) events_.recorded(text);
   }
 
   void write(const StepReport& report) {
@@ -102,8 +123,7 @@ class Loop {
             {"seconds", seconds()}});
     if (events_.evaluated) events_.evaluated(step, eval);
     if (recipe_.stop_at <= 0) return false;
-    return eval.metric == Metric::squared_error || eval.metric == Metric::bits_per_token ? eval.value <= recipe_.stop_at
-                                                                                         : eval.value >= recipe_.stop_at;
+    return lower_is_better(eval.metric) ? eval.value <= recipe_.stop_at : eval.value >= recipe_.stop_at;
   }
 
   void keep(Index step) {
@@ -124,13 +144,34 @@ class Loop {
 }  // namespace
 
 TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents& events, const std::atomic<bool>& stop) {
-  return Loop(session, folder, events).run(stop);
+  Loop loop(session, folder, events);
+  try {
+    return loop.run(stop);
+  } catch (const Error& problem) {
+    loop.record_failure(problem.what());
+    throw;
+  }
 }
 
 void resume(Session& session, const RunFolder& folder) {
   if (!folder.has_checkpoint()) return folder.keep_metrics(0);
   session.resume(folder.load_latest());
   folder.keep_metrics(last_progress(folder).lines);
+}
+
+std::string_view name_of(RunState state) {
+  constexpr std::array<std::string_view, 4> kNames{"running", "finished", "failed", "stopped"};
+  return kNames[std::size_t(state)];
+}
+
+RunState state_of(const RunFolder& folder) {
+  if (folder.is_claimed()) return RunState::running;
+  const json state = json::parse(folder.latest_text("state.json"), nullptr, false);
+  if (state.is_object() && state.contains("/extra/finished"_json_pointer) && state["extra"]["finished"] == true)
+    return RunState::finished;
+  const std::vector<std::string> lines = folder.metrics();
+  const json last = lines.empty() ? json() : json::parse(lines.back(), nullptr, false);
+  return last.is_object() && last.contains("failed") ? RunState::failed : RunState::stopped;
 }
 
 }  // namespace isomer

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "isomer/train/run_folder.h"
 #include "isomer/train/session.h"
@@ -17,6 +18,7 @@ namespace isomer {
 struct TrainEvents {
   std::function<void(const StepReport&, double tokens_per_second)> step = {};
   std::function<void(Index step, const EvalReport&)> evaluated = {};
+  std::function<void(const std::string& json_line)> recorded = {};  // a line of metrics, once it is written
   std::function<void(Index step)> saved = {};
 };
 
@@ -29,11 +31,17 @@ struct TrainOutcome {
   std::optional<EvalReport> last_eval = {};
 };
 
-/// From where the session stands to the end of its recipe. Saves at the recipe's intervals, at the end and when stopped.
-/// Throws NotFinite, and Error when something cannot be written: checkpoints saved before are intact.
+/// From where the session stands to the end of its recipe; a run that reached its goal is at its end. Saves at the recipe's
+/// intervals, at the end and when stopped. Throws NotFinite, and Error when something cannot be written: checkpoints saved before
+/// are intact, and the last line of metrics says {"step": …, "failed": "…"}.
 TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents& events, const std::atomic<bool>& stop);
 
 /// Puts the session where the folder's last checkpoint stood and drops metrics after it. Without a checkpoint: from the start.
 void resume(Session& session, const RunFolder& folder);
+
+/// How a run stands: `running` as long as a process claims its folder.
+enum class RunState { running, finished, failed, stopped };
+[[nodiscard]] std::string_view name_of(RunState state);
+[[nodiscard]] RunState state_of(const RunFolder& folder);
 
 }  // namespace isomer

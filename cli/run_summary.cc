@@ -1,0 +1,74 @@
+#include "cli/run_summary.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/report.h"
+#include "isomer/base/error.h"
+#include "isomer/models/cost.h"
+#include "isomer/train/trainer.h"
+
+namespace isomer::cli {
+
+namespace {
+using nlohmann::ordered_json;
+
+void add_recipe(ordered_json& row, const RunFolder& folder) {
+  const Recipe recipe = read_recipe(folder.recipe_path());
+  row["task"] = recipe.task;
+  std::string layers;
+  for (const std::string& layer : recipe.model.layers) layers += (layers.empty() ? "" : ",") + layer;
+  row["layers"] = layers;
+  row["state"] = name_of(state_of(folder));
+  row["steps"] = recipe.train.steps;
+}
+
+void add_metrics(ordered_json& row, const RunFolder& folder) {
+  std::vector<double> rates;
+  for (const std::string& text : folder.metrics()) {
+    const ordered_json line = ordered_json::parse(text, nullptr, false);
+    if (!line.is_object()) continue;
+    row["step"] = line.value("step", 0);
+    row["seconds"] = line.value("seconds", 0.0);
+    if (line.contains("loss")) row["loss"] = line["loss"];
+    if (line.contains("tokens_per_s") && line["tokens_per_s"].is_number()) rates.push_back(line["tokens_per_s"].get<double>());
+    if (line.contains("failed")) row["problem"] = line["failed"];
+    if (!line.contains("eval")) continue;
+    row["metric"] = line["eval"].value("metric", "");
+    row["value"] = line["eval"].value("value", ordered_json());
+    row["test_loss"] = line["eval"].value("loss", ordered_json());
+  }
+  if (rates.empty()) return;
+  std::ranges::nth_element(rates, rates.begin() + std::ptrdiff_t(rates.size() / 2));
+  row["tokens_per_s"] = rates[rates.size() / 2];
+}
+
+void add_model(ordered_json& row, const RunFolder& folder) {
+  const std::string text = folder.latest_text("config.json");
+  if (text.empty()) return;
+  const ModelConfig config = model_config(text, "config.json");
+  row["parameters"] = cost_of(config, std::max<Index>(config.length, 1)).parameters;
+}
+}  // namespace
+
+ordered_json summary_of(const std::string& path) {
+  ordered_json row{{"run", path}};
+  try {
+    const RunFolder folder = RunFolder::open(path);
+    add_recipe(row, folder);
+    add_metrics(row, folder);
+    add_model(row, folder);
+  } catch (const Error& problem) {
+    // A run that cannot be read is a row too: the others are of interest all the same.
+    row["problem"] = problem.what();
+  }
+  return row;
+}
+
+std::string cell(const ordered_json& row, const char* key) {
+  if (!row.contains(key) || row[key].is_null()) return "";
+  if (row[key].is_string()) return row[key].get<std::string>();
+  return row[key].is_number_float() ? formatted("%.4g", row[key].get<double>()) : row[key].dump();
+}
+
+}  // namespace isomer::cli
