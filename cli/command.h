@@ -28,6 +28,7 @@ using Command = std::function<int()>;
 [[nodiscard]] Command check_command(CLI::App& app);
 [[nodiscard]] Command bench_command(CLI::App& app);
 [[nodiscard]] Command train_command(CLI::App& app);
+[[nodiscard]] Command sweep_command(CLI::App& app);
 [[nodiscard]] Command eval_command(CLI::App& app);
 [[nodiscard]] Command generate_command(CLI::App& app);
 [[nodiscard]] Command runs_command(CLI::App& app);
@@ -36,7 +37,7 @@ using Command = std::function<int()>;
 [[nodiscard]] Command tasks_command(CLI::App& app);
 
 /// Declares --threads; 0 stands for all cores.
-void add_threads(CLI::App& app, int& threads);
+void add_threads(CLI::App& app, int& threads, const std::string& what = "How many threads");
 /// Declares --set key=value, which may be repeated; settings_of reads what was given.
 void add_set(CLI::App& app, std::vector<std::string>& set, const std::string& help);
 [[nodiscard]] Settings settings_of(const std::vector<std::string>& set);

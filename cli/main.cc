@@ -82,7 +82,8 @@ int main(int argc, char** argv) {
                                     add(app, "show", "A mixer: options, equations, costs, forms", show_command),
                                     add(app, "tasks", "List the tasks, show a task's options and examples", tasks_command),
                                     add(app, "train", "Train the model of a recipe", train_command),
-                                    add(app, "eval", "Score a run on its task", eval_command),
+                                    add(app, "sweep", "Train every combination of a grid", sweep_command),
+                                    add(app, "eval", "Score a run on its task or on another", eval_command),
                                     add(app, "generate", "Stream tokens from a run", generate_command),
                                     add(app, "runs", "A table of runs", runs_command)};
   const auto who = [&] {
@@ -107,9 +108,9 @@ int main(int argc, char** argv) {
 }
 }  // namespace
 
-void add_threads(CLI::App& app, int& threads) {
+void add_threads(CLI::App& app, int& threads, const std::string& what) {
   // Far above any machine; a mistyped number should not start a million threads.
-  app.add_option("--threads", threads, "How many threads; all cores if not given")->check(CLI::Range(1, 1024))->type_name("N");
+  app.add_option("--threads", threads, what + "; all cores if not given")->check(CLI::Range(1, 1024))->type_name("N");
 }
 
 void add_set(CLI::App& app, std::vector<std::string>& set, const std::string& help) {

@@ -75,7 +75,7 @@ void bind(Recipe& r, Binder& b) {
   t.seed = std::uint64_t(seed);
 }
 
-/// Takes values from the file's entries and remembers which keys exist.
+/// Takes values from the file's entries.
 class Reader : public Binder {
  public:
   Reader(const Recipe& recipe, const std::vector<TomlEntry>& entries) : recipe_(recipe) {
@@ -113,7 +113,6 @@ class Reader : public Binder {
     value = *text;
   }
   void list(const char* key, std::vector<std::string>& value) override {
-    known_.push_back(key);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
     const TomlEntry& entry = *found->second;
@@ -125,11 +124,8 @@ class Reader : public Binder {
     if (value.empty()) wrong(key, "at least one name", "none");
   }
 
-  [[nodiscard]] const std::vector<std::string>& known() const { return known_; }
-
  private:
   const std::string* find(const char* key) {
-    known_.push_back(key);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return nullptr;
     if (found->second->is_array) wrong(key, "one value", "a list");
@@ -141,7 +137,6 @@ class Reader : public Binder {
 
   const Recipe& recipe_;
   std::map<std::string, const TomlEntry*> entries_;
-  std::vector<std::string> known_;
 };
 
 class Writer : public Binder {
@@ -172,6 +167,16 @@ class Writer : public Binder {
 
  private:
   std::string table_, text_;
+};
+
+class Names : public Binder {
+ public:
+  void number(const char* key, double&, double, double) override { keys.emplace_back(key); }
+  void size(const char* key, Index&, Index) override { keys.emplace_back(key); }
+  void flag(const char* key, bool&) override { keys.emplace_back(key); }
+  void choice(const char* key, std::string&, const std::vector<std::string>&) override { keys.emplace_back(key); }
+  void list(const char* key, std::vector<std::string>&) override { keys.emplace_back(key); }
+  std::vector<std::string> keys;
 };
 
 TomlEntry override_of(const std::string& text) {
@@ -223,14 +228,21 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   std::erase_if(entries, [&](const TomlEntry& entry) { return belongs_to_others(recipe, entry); });
   Reader reader(recipe, entries);
   bind(recipe, reader);
-  std::vector<std::string> known = reader.known();
-  known.emplace_back("task.name");
+  const std::vector<std::string> known = recipe_keys();
   for (const TomlEntry& entry : entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end())
       throw Error(place(recipe, entry.key) + "unknown key " + entry.key + did_you_mean(entry.key, known));
   if (recipe.task.empty()) throw Error(recipe.name + ": expected task.name, got none");
   (void)layers_of(recipe.model);
   return recipe;
+}
+
+std::vector<std::string> recipe_keys() {
+  Recipe recipe;
+  Names names;
+  bind(recipe, names);
+  names.keys.emplace_back("task.name");
+  return names.keys;
 }
 
 Recipe with_task(Recipe recipe, const std::string& task, const Overrides& options) {

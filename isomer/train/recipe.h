@@ -74,6 +74,9 @@ using Overrides = std::vector<std::string>;
 [[nodiscard]] Recipe read_recipe(const std::string& path, const Overrides& overrides = {});
 [[nodiscard]] Recipe parse_recipe(const TomlFile& file, const Overrides& overrides = {});
 
+/// Every key of a recipe but the options of tasks and mixers: "model.width", "train.lr", …
+[[nodiscard]] std::vector<std::string> recipe_keys();
+
 /// The recipe with another task, or with other options of its own one: "task.KEY=VALUE". The options of the recipe stay unless
 /// the task is another. Throws Error for an override of anything else.
 [[nodiscard]] Recipe with_task(Recipe recipe, const std::string& task, const Overrides& options);

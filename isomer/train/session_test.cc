@@ -6,29 +6,13 @@
 #include <cmath>
 #include <limits>
 
-#include "isomer/base/error.h"
+#include "isomer/train/testing.h"
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
-
-const char* const kSmall = R"([model]
-width = 16
-layers = ["softmax", "gla"]
-[mixer.all]
-heads = 2
-[task]
-name = "mqar"
-vocabulary = 64
-length = 32
-pairs = 2
-[train]
-steps = 10
-batch = 4
-)";
-
-Recipe small(const Overrides& overrides = {}) { return parse_recipe(parse_toml(kSmall, "small.toml"), overrides); }
+using tests::small_recipe;
 
 void fill(Session& session, const char* name, float value) { std::ranges::fill(session.parameters().find(name).values(), value); }
 
@@ -43,21 +27,21 @@ std::string failure_of(Session& session) {
 
 TEST(Session, NamesTheLayerThatSpoilsTheLoss) {
   Context context(1);
-  Session session(small(), context);
+  Session session(small_recipe(), context);
   (void)session.step();
   fill(session, "layers.1.mixer.v.weight", std::numeric_limits<float>::infinity());
-  EXPECT_EQ(failure_of(session), "step 2: the loss is not finite; layer 1 (gla) first produced such a value");
+  EXPECT_EQ(failure_of(session), "step 2: the loss is not finite; layer 1 (sliding-window) first produced such a value");
   EXPECT_EQ(session.steps_done(), 1);
 }
 
 TEST(Session, NamesTheLayerThatSpoilsTheGradientOfAFiniteLoss) {
   Context context(1);
-  Session session(small(), context);
+  Session session(small_recipe(), context);
   // The hidden numbers of the MLP are 0, so its output is; what flows back through the huge weights is not.
   fill(session, "layers.0.mlp.up.weight", 0);
   fill(session, "layers.0.mlp.down.weight", std::numeric_limits<float>::max());
   fill(session, "norm.weight", 1e12f);
-  EXPECT_EQ(failure_of(session), "step 1: the gradient is not finite; layer 0 (softmax) first produced such a value");
+  EXPECT_EQ(failure_of(session), "step 1: the gradient is not finite; layer 0 (gla) first produced such a value");
   EXPECT_EQ(session.steps_done(), 0);
 }
 
@@ -65,9 +49,9 @@ TEST(Session, NamesTheLayerThatSpoilsTheGradientOfAFiniteLoss) {
 class OpenRunOn : public ::testing::Test {
  protected:
   void SetUp() override {
-    Session session(small(), context_);
+    Session session(small_recipe(), context_);
     (void)session.step();
-    const RunFolder folder = RunFolder::create(path_, to_toml(small()));
+    const RunFolder folder = RunFolder::create(path_, to_toml(small_recipe()));
     folder.save(session.checkpoint(), 1);
     own_ = session.evaluate({.examples = 16});
   }

@@ -1,0 +1,54 @@
+#include "cli/children.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <stdexcept>
+
+namespace isomer::cli {
+
+namespace {
+/// What cannot be started says so by this status, as in shells.
+constexpr int kNotStarted = 127;
+
+/// In the child: only functions that are safe after a fork.
+[[noreturn]] void become(char* const* arguments, const char* log, pid_t parent) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGINT);
+  const int in = ::open("/dev/null", O_RDONLY), out = ::open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+  if (::getppid() != parent || in < 0 || out < 0) ::_exit(kNotStarted);
+  ::dup2(in, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(out, STDERR_FILENO);
+  std::signal(SIGINT, SIG_DFL);
+  // The same program even if another has taken its place on the disk meanwhile.
+  ::execv("/proc/self/exe", arguments);
+  ::_exit(kNotStarted);
+}
+}  // namespace
+
+pid_t start_child(const std::vector<std::string>& arguments, const std::string& log) {
+  std::vector<std::string> words{"isomer"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0) become(pointers.data(), log.c_str(), parent);
+  if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
+  return child;
+}
+
+std::optional<ChildEnd> next_child_end() {
+  int status = 0;
+  const pid_t child = ::waitpid(-1, &status, WNOHANG);
+  if (child <= 0) return {};
+  return ChildEnd{child, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+}
+
+}  // namespace isomer::cli

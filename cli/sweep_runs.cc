@@ -1,0 +1,180 @@
+#include "cli/sweep_runs.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/children.h"
+#include "cli/interrupt.h"
+#include "cli/report.h"
+#include "isomer/base/error.h"
+#include "isomer/train/trainer.h"
+
+namespace isomer::cli {
+
+namespace {
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+bool exists(const SweepRun& run) { return fs::exists(run.folder + "/recipe.toml"); }
+
+std::string log_of(const SweepRun& run) { return run.folder + "/log.txt"; }
+
+/// The last line that the program printed: why it failed.
+std::string last_words(const SweepRun& run, int status) {
+  std::ifstream log(log_of(run));
+  std::string last;
+  for (std::string line; std::getline(log, line);)
+    if (!line.empty()) last = line;
+  const std::string prefix = "isomer train: ";
+  if (status == 1 || status == 2) return last.starts_with(prefix) ? last.substr(prefix.size()) : last;
+  return status > 128 ? "ended by signal " + std::to_string(status - 128) : "ended with status " + std::to_string(status);
+}
+
+/// How far a run is, from its last line of metrics.
+struct Position {
+  Index step = 0;
+  double loss = 0;
+};
+
+Position position_of(const SweepRun& run) {
+  Position at;
+  if (!exists(run)) return at;
+  const std::vector<std::string> lines = RunFolder::open(run.folder).metrics();
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const auto json = nlohmann::json::parse(*line, nullptr, false);
+    if (!json.is_object()) continue;
+    at.step = std::max(at.step, json.value("step", Index{0}));
+    if (!json.contains("loss") || !json["loss"].is_number()) continue;
+    at.loss = json["loss"].get<double>();
+    break;
+  }
+  return at;
+}
+
+class Crew {
+ public:
+  Crew(std::vector<SweepRun>& runs, const SweepOptions& options, const std::function<void()>& ended)
+      : runs_(runs), options_(options), ended_(ended), terminal_(::isatty(STDERR_FILENO) != 0) {
+    for (SweepRun& run : runs) {
+      const RunState state = exists(run) ? state_of(RunFolder::open(run.folder)) : RunState::stopped;
+      if (state == RunState::finished || state == RunState::running)  // running: another process is at it
+        ++skipped_;
+      else
+        waiting_.push_back(&run);
+    }
+    before_ = share_done();
+  }
+
+  bool work(const std::atomic<bool>& stop) {
+    if (skipped_ > 0) std::cerr << skipped_ << " of " << runs_.size() << " runs are there already\n";
+    const std::size_t jobs = std::min(std::size_t(options_.jobs), waiting_.size());
+    threads_ = std::max(1, options_.threads / std::max(1, int(jobs)));
+    bool told = false;
+    while (!busy_.empty() || (!waiting_.empty() && !stop)) {
+      while (busy_.size() < jobs && !waiting_.empty() && !stop) start();
+      if (stop && !told) {
+        told = true;
+        for (const Busy& one : busy_) ::kill(one.child, SIGINT);
+      }
+      collect(stop);
+      if (terminal_) progress_.show(line(stop));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return stop;
+  }
+
+ private:
+  struct Busy {
+    SweepRun* run;
+    pid_t child;
+  };
+
+  void start() {
+    SweepRun& run = *waiting_.front();
+    waiting_.pop_front();
+    run.problem.clear();
+    if (!exists(run)) (void)RunFolder::create(run.folder, to_toml(run.point.recipe));
+    std::vector<std::string> arguments{"train",     run.folder + "/recipe.toml", "--out", run.folder, "--resume",
+                                       "--threads", std::to_string(threads_)};
+    if (options_.tensorboard) arguments.emplace_back("--tensorboard");
+    busy_.push_back({&run, start_child(arguments, log_of(run))});
+    if (!terminal_) std::cerr << run.point.name << " starts\n";
+  }
+
+  void collect(const std::atomic<bool>& stop) {
+    while (const std::optional<ChildEnd> end = next_child_end()) {
+      const auto found = std::ranges::find(busy_, end->child, &Busy::child);
+      if (found == busy_.end()) continue;
+      SweepRun& run = *found->run;
+      busy_.erase(found);
+      if (end->status != 0 && !stop) run.problem = last_words(run, end->status);
+      if (terminal_) progress_.show("");
+      std::cerr << run.point.name << (end->status == 0 ? " is done" : stop ? " has stopped" : " failed: " + run.problem) << "\n";
+      ended_();
+    }
+  }
+
+  /// Of all steps of all runs.
+  [[nodiscard]] double share_done() const {
+    double done = 0;
+    for (const SweepRun& run : runs_) {
+      const bool open = std::ranges::find(waiting_, &run) != waiting_.end() ||
+                        std::ranges::find(busy_, &run, [](const Busy& one) { return one.run; }) != busy_.end();
+      done += open ? double(position_of(run).step) / double(run.point.recipe.train.steps) : 1;
+    }
+    return done / double(runs_.size());
+  }
+
+  [[nodiscard]] std::string line(bool stopping) const {
+    std::string text =
+        std::to_string(runs_.size() - waiting_.size() - busy_.size()) + "/" + std::to_string(runs_.size()) + " done";
+    const double done = share_done(), elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+    if (done > before_) text += "  left " + clock_of(elapsed * (1 - done) / (done - before_));
+    if (stopping) text = "stopping, " + text;
+    for (const Busy& one : busy_) {
+      const Position at = position_of(*one.run);
+      text += "  | " + one.run->point.name + " " + std::to_string(at.step) + "/" +
+              std::to_string(one.run->point.recipe.train.steps) + " loss " + formatted("%.4g", at.loss);
+    }
+    return text;
+  }
+
+  std::vector<SweepRun>& runs_;
+  const SweepOptions& options_;
+  const std::function<void()>& ended_;
+  std::deque<SweepRun*> waiting_;
+  std::vector<Busy> busy_;
+  std::size_t skipped_ = 0;
+  int threads_ = 1;
+  bool terminal_;
+  double before_ = 0;
+  Clock::time_point start_ = Clock::now();
+  Progress progress_;
+};
+}  // namespace
+
+std::vector<SweepRun> sweep_runs(const std::vector<GridPoint>& points, const std::string& out) {
+  std::vector<SweepRun> runs;
+  for (const GridPoint& point : points) {
+    runs.push_back({point, out + "/" + point.name});
+    const SweepRun& run = runs.back();
+    if (exists(run) && to_toml(read_recipe(run.folder + "/recipe.toml")) != to_toml(point.recipe))
+      throw Error(run.folder + ": expected a run of this sweep, got one of another recipe; take another --out");
+  }
+  return runs;
+}
+
+bool train_all(std::vector<SweepRun>& runs, const SweepOptions& options, const std::function<void()>& ended) {
+  return Crew(runs, options, ended).work(watch_for_interrupt());
+}
+
+}  // namespace isomer::cli

@@ -1,0 +1,149 @@
+#include "isomer/train/grid.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+#include "isomer/mixers/preset.h"
+#include "isomer/train/session.h"
+
+namespace isomer {
+
+namespace {
+// More than anybody waits for; a slip of the keyboard should not start a million runs.
+constexpr std::size_t kMostPoints = 10000;
+
+std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+/// The key that a name stands for.
+std::string key_named(const std::string& name) {
+  std::vector<std::string> known{"mixer"};
+  for (const std::string& key : recipe_keys()) {
+    if (key == name || last_part(key) == name) return key;
+    known.push_back(key);
+    known.push_back(last_part(key));
+  }
+  // Options of tasks and mixers are checked by them.
+  if (name == "mixer" || name.starts_with("task.") || name.starts_with("mixer.")) return name;
+  fail("--grid", "unknown key ", name, did_you_mean(name, known));
+}
+
+std::vector<std::string> parts_of(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::stringstream all(text);
+  for (std::string part; std::getline(all, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+void add_piece(std::vector<GridAxis>& axes, std::string piece) {
+  if (const std::size_t equals = piece.find('='); equals != std::string::npos) {
+    const std::string name = piece.substr(0, equals), key = key_named(name);
+    for (const GridAxis& axis : axes) require(axis.key != key, "--grid", "expected each key once, got ", key, " twice");
+    axes.push_back({name, key, {}});
+    piece.erase(0, equals + 1);
+  }
+  std::vector<std::string>& values = axes.back().values;
+  require(!piece.empty(), "--grid", "expected a value of ", axes.back().name, ", got none");
+  require(std::ranges::find(values, piece) == values.end(), "--grid", "expected each value of ", axes.back().name, " once, got ",
+          piece, " twice");
+  values.push_back(piece);
+}
+
+/// What a folder may be called without quotes in a shell.
+std::string file_name(std::string text) {
+  for (char& c : text) {
+    if (c == '*') c = 'x';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && std::string_view("=,.+-_").find(c) == std::string_view::npos) c = '_';
+  }
+  return text;
+}
+
+void set_mixer(Recipe& recipe, const std::string& preset) {
+  (void)find_preset(preset);
+  recipe.model.layers = {preset + "*" + std::to_string(layers_of(recipe.model).size())};
+  recipe.model.repeat = 1;
+}
+
+/// Options of presets that are there, but not in this model. Misspelt ones stay, to be complained about.
+void drop_unused_options(Recipe& recipe) {
+  const std::vector<std::string> layers = layers_of(recipe.model);
+  for (const Preset* preset : presets())
+    if (std::ranges::find(layers, preset->name) == layers.end()) recipe.mixers.erase(std::string(preset->name));
+}
+
+Recipe recipe_at(const std::vector<GridAxis>& axes, const GridPoint& point, const std::string& path, Overrides overrides) {
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].key == "mixer") continue;
+    std::string value = point.values[i].second;
+    if (axes[i].key == "model.layers") std::ranges::replace(value, '+', ',');
+    overrides.push_back(axes[i].key + "=" + value);
+  }
+  Recipe recipe = read_recipe(path, overrides);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].key == "mixer") set_mixer(recipe, point.values[i].second);
+  drop_unused_options(recipe);
+  return recipe;
+}
+
+/// Shapes of tasks: making one may mean to read a file, and most points have the same.
+class Shapes {
+ public:
+  const TaskShape& of(const Recipe& recipe) {
+    const auto key = std::pair(recipe.task, recipe.task_settings);
+    auto found = shapes_.find(key);
+    if (found == shapes_.end()) found = shapes_.emplace(key, task_of(recipe)->shape()).first;
+    return found->second;
+  }
+
+ private:
+  std::map<std::pair<std::string, Settings>, TaskShape> shapes_;
+};
+}  // namespace
+
+std::vector<GridAxis> parse_grid(const std::vector<std::string>& texts) {
+  std::vector<GridAxis> axes;
+  for (const std::string& text : texts) {
+    require(text.find('=') < text.find(','), "--grid", "expected KEY=VALUE,VALUE,…, got ", text);
+    for (const std::string& piece : parts_of(text, ',')) add_piece(axes, piece);
+  }
+  require(!axes.empty(), "--grid", "expected at least one KEY=VALUE,VALUE,…, got none");
+  return axes;
+}
+
+std::vector<GridPoint> grid_of(const std::vector<GridAxis>& axes, const std::string& recipe_path, const Overrides& overrides) {
+  std::size_t count = 1;
+  for (const GridAxis& axis : axes) {
+    count *= axis.values.size();
+    require(count <= kMostPoints, "--grid", "expected at most ", kMostPoints, " combinations, got more");
+  }
+  std::vector<GridPoint> points(count);
+  Shapes shapes;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t rest = i, slow = count;
+    for (const GridAxis& axis : axes) {
+      slow /= axis.values.size();
+      points[i].values.emplace_back(axis.name, axis.values[rest / slow]);
+      rest %= slow;
+      if (!points[i].name.empty()) points[i].name += ",";
+      points[i].name += file_name(axis.name + "=" + points[i].values.back().second);
+    }
+    require(names.insert(points[i].name).second, "--grid", "expected values that differ in letters and digits, got ",
+            points[i].name, " twice");
+    try {
+      points[i].recipe = recipe_at(axes, points[i], recipe_path, overrides);
+      const TaskShape& shape = shapes.of(points[i].recipe);
+      points[i].metric = shape.metric;
+      (void)model_of(points[i].recipe, shape);
+    } catch (const Error& error) {
+      throw Error(points[i].name + ": " + error.what());
+    }
+  }
+  return points;
+}
+
+}  // namespace isomer
