@@ -35,6 +35,7 @@ using Command = std::function<int()>;
 [[nodiscard]] Command list_command(CLI::App& app);
 [[nodiscard]] Command show_command(CLI::App& app);
 [[nodiscard]] Command tasks_command(CLI::App& app);
+[[nodiscard]] Command completion_command(CLI::App& app);
 
 /// Declares --threads; 0 stands for all cores.
 void add_threads(CLI::App& app, int& threads, const std::string& what = "How many threads");

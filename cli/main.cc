@@ -85,7 +85,8 @@ int main(int argc, char** argv) {
                                     add(app, "sweep", "Train every combination of a grid", sweep_command),
                                     add(app, "eval", "Score a run on its task or on another", eval_command),
                                     add(app, "generate", "Stream tokens from a run", generate_command),
-                                    add(app, "runs", "A table of runs", runs_command)};
+                                    add(app, "runs", "A table of runs", runs_command),
+                                    add(app, "completion", "A script that lets a shell complete commands", completion_command)};
   const auto who = [&] {
     for (const Entry& command : commands)
       if (command.app->parsed()) return "isomer " + command.app->get_name();
