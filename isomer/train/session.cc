@@ -45,7 +45,7 @@ void require_fit(const ModelConfig& model, const TaskShape& task, const std::str
   };
   at_most("different tokens", model.vocabulary, task.vocabulary);
   if (model.outputs == 0) at_most("different labels", labels_of(model), task.classes);
-  if (model.kind == ModelKind::vision) at_most("positions", model.length, task.length);
+  if (has_positions(model)) at_most("positions", model.length, task.length);
   require(task.features == model.features && task.outputs == model.outputs, op, "expected vectors of ", model.features, " and ",
           model.outputs, " numbers as inputs and targets, got ", task.features, " and ", task.outputs);
 }
