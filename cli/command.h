@@ -31,6 +31,7 @@ using Command = std::function<int()>;
 [[nodiscard]] Command sweep_command(CLI::App& app);
 [[nodiscard]] Command eval_command(CLI::App& app);
 [[nodiscard]] Command generate_command(CLI::App& app);
+[[nodiscard]] Command convert_command(CLI::App& app);
 [[nodiscard]] Command runs_command(CLI::App& app);
 [[nodiscard]] Command list_command(CLI::App& app);
 [[nodiscard]] Command show_command(CLI::App& app);

@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
                                     add(app, "sweep", "Train every combination of a grid", sweep_command),
                                     add(app, "eval", "Score a run on its task or on another", eval_command),
                                     add(app, "generate", "Stream tokens from a run", generate_command),
+                                    add(app, "convert", "Other mixers in a trained model", convert_command),
                                     add(app, "runs", "A table of runs", runs_command),
                                     add(app, "completion", "A script that lets a shell complete commands", completion_command)};
   const auto who = [&] {

@@ -1,8 +1,11 @@
 #include "isomer/autograd/loss.h"
 
+#include <cmath>
+
 #include "isomer/autograd/op_views.h"
 #include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/elementwise/sum.h"
+#include "isomer/kernels/gemm/gemm.h"
 
 namespace isomer {
 
@@ -34,6 +37,44 @@ template <class T>
 View<T, 1> vector(View<T, 4> x) {
   return {x.data, {x.shape[3]}, {x.stride[3]}};
 }
+
+/// The matrix [T, D] of a head; heads share the matrices of fewer.
+template <class T>
+View<T, 2> head_of(View<T, 4> x, Index b, Index h, Index heads) {
+  return {x.at(b, 0, h / (heads / x.shape[2])), {x.shape[1], x.shape[3]}, {x.stride[1], x.stride[3]}};
+}
+
+/// One query of attention_divergence.
+struct DivergenceRow {
+  const AttentionOptions& options;
+  Index t, keys;
+
+  // Added to every weight, so that one that is 0 costs much and not everything.
+  static constexpr double kFloor = 1e-8;
+
+  [[nodiscard]] Index end() const { return options.direction == AttentionOptions::Direction::causal ? t + 1 : keys; }
+  [[nodiscard]] bool sees(Index s) const { return options.window == 0 || std::abs(t - s) < options.window || s < options.sinks; }
+  /// Returns the divergence and leaves `factor` times its gradient where the weights were.
+  template <class T>
+  double operator()(const T* logits, double scale, T* weights, double factor) const {
+    double largest = -HUGE_VAL, all_a = 0, all_w = 0, divergence = 0;
+    const auto weight = [&](Index s) { return double(weights[s]) + kFloor; };
+    for (Index s = 0; s < end(); ++s) {
+      if (sees(s)) largest = std::max(largest, scale * double(logits[s]));
+      all_w += weight(s);
+    }
+    const auto above = [&](Index s) { return scale * double(logits[s]) - largest; };
+    for (Index s = 0; s < end(); ++s)
+      if (sees(s)) all_a += std::exp(above(s));
+    for (Index s = 0; s < end(); ++s) {
+      const double log_a = above(s) - std::log(all_a), a = sees(s) ? std::exp(log_a) : 0;
+      if (a > 0) divergence += a * (log_a - std::log(weight(s) / all_w));
+      weights[s] = T(factor * (1 / all_w - a / weight(s)));
+    }
+    std::fill(weights + end(), weights + keys, T(0));
+    return divergence;
+  }
+};
 }  // namespace
 
 template <class T>
@@ -84,6 +125,45 @@ Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target) {
   return loss;
 }
 
+template <class T>
+Var<T> attention_divergence(Tape<T>& tape, const DivergenceVars<T>& in, const AttentionOptions& options) {
+  const Var<T> q = in.features_q, k = in.features_k, loss = tape.make({1, 1, 1, 1}, {q, k});
+  const auto [B, L, H, F] = q.shape();
+  check_shape("attention_divergence", "features of k", k.shape(), {B, L, H, F});
+  check_shape("attention_divergence", "q", in.q.shape, {B, L, in.q.shape[2], in.k.shape[3]});
+  check_shape("attention_divergence", "k", in.k.shape, {B, L, in.k.shape[2], in.k.shape[3]});
+  const double scale = options.scale.value_or(1 / std::sqrt(double(in.k.shape[3]))), factor = 1 / double(B * L * H);
+  const View<T, 4> dq = waiting(tape, q), dk = waiting(tape, k);
+  Context& context = tape.context();
+  const Workspace::Scope scope(context.workspace());
+  const View<T, 2> logits = contiguous(context.workspace().template take<T>(L * L), {L, L});
+  const View<T, 2> weights = contiguous(context.workspace().template take<T>(L * L), {L, L});
+  double* rows = context.workspace().template take<double>(L);
+  double sum = 0;
+  for (Index i = 0; i < B * H; ++i) {
+    const Index b = i / H, h = i % H;
+    const View<const T, 2> own_q = head_of<const T>(q.value, b, h, H), own_k = head_of<const T>(k.value, b, h, H);
+    matmul(head_of(in.q, b, h, H), transposed(head_of(in.k, b, h, H)), logits, context);
+    matmul(own_q, transposed(own_k), weights, context);
+    context.parallel(L, [&](Index t, Workspace&) {
+      rows[t] = DivergenceRow{options, t, L}(logits.at(t), scale, weights.at(t), factor);
+    });
+    for (Index t = 0; t < L; ++t) sum += rows[t];
+    const View<const T, 2> gradient = weights;
+    if (dq.present()) matmul(gradient, own_k, head_of(dq, b, h, H), context);
+    if (dk.present()) matmul(transposed(gradient), own_q, head_of(dk, b, h, H), context);
+  }
+  loss.value.data[0] = T(sum * factor);
+  tape.record({loss}, [=](Tape<T>& back) {
+    const double arrived = double(*back.arrived(loss).data);
+    add_waiting<T>(back, dq, arrived, q);
+    add_waiting<T>(back, dk, arrived, k);
+  });
+  return loss;
+}
+
+template Var<float> attention_divergence(Tape<float>&, const DivergenceVars<float>&, const AttentionOptions&);
+template Var<double> attention_divergence(Tape<double>&, const DivergenceVars<double>&, const AttentionOptions&);
 template Var<float> linear_cross_entropy(Tape<float>&, const CrossEntropyVars<float>&, double, LossResult*);
 template Var<double> linear_cross_entropy(Tape<double>&, const CrossEntropyVars<double>&, double, LossResult*);
 template Var<float> mean_squared_error(Tape<float>&, Var<float>, Var<float>);

@@ -3,6 +3,7 @@
 // back for them, and wait on the tape for the factor that arrives.
 #include "isomer/autograd/tape.h"
 #include "isomer/kernels/loss/loss.h"
+#include "isomer/laws/attention/attention.h"
 
 namespace isomer {
 
@@ -24,5 +25,20 @@ template <class T>
 /// The mean of all elements of (x − target)².
 template <class T>
 [[nodiscard]] Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target);
+
+/// Features [B, T, H, F] of a linear attention, never negative, and the queries and keys [B, T, H or fewer, K] of softmax
+/// attention over the same tokens.
+template <class T>
+struct DivergenceVars {
+  Var<T> features_q, features_k;
+  View<const T, 4> q, k;
+};
+
+/// How far the weights of the linear attention, W_ts = φ_t·φ_s / Σ_s φ_t·φ_s, are from A_ts = softmax_s(scale · q_t·k_s): the
+/// mean over sequences, heads and queries of Σ_s A_ts log(A_ts / W_ts). This is the loss of attention transfer (Zhang et al.
+/// 2024, Hedgehog), less the entropy of A. Of the options scale, direction, window and sinks count; W sees what its direction
+/// shows.
+template <class T>
+[[nodiscard]] Var<T> attention_divergence(Tape<T>& tape, const DivergenceVars<T>& in, const AttentionOptions& options);
 
 }  // namespace isomer

@@ -57,6 +57,33 @@ TEST(MeanSquaredErrorOp, HasTheGradientsOfItsEquation) {
                    [](Tape<D>& tape, Vars in) { return unary(tape, Unary::square, mean_squared_error(tape, in[0], in[1])); });
 }
 
+TEST(AttentionDivergence, HasTheGradientsOfItsEquation) {
+  const auto q = random_values({2, 5, 4, 3}, 1), k = random_values({2, 5, 2, 3}, 2);
+  const auto view = [](const testing::Values& x) {
+    return contiguous<const D>(x.data.data(), {x.shape[0], x.shape[1], x.shape[2], x.shape[3]});
+  };
+  using enum AttentionOptions::Direction;
+  for (const AttentionOptions& options :
+       {AttentionOptions{}, AttentionOptions{.scale = 2, .direction = bidirectional}, AttentionOptions{.window = 2, .sinks = 1}})
+    expect_gradients({random_values({2, 5, 4, 6}, 3), random_values({2, 5, 4, 6}, 4)}, [&](Tape<D>& tape, Vars in) {
+      const DivergenceVars<D> vars{unary(tape, Unary::exp, in[0]), unary(tape, Unary::exp, in[1]), view(q), view(k)};
+      const Var<D> loss = attention_divergence(tape, vars, options);
+      EXPECT_GT(loss.value(0, 0, 0, 0), 0);
+      return unary(tape, Unary::square, loss);
+    });
+}
+
+TEST(AttentionDivergence, IsNothingForEqualWeights) {
+  Context context(1);
+  Tape<D> tape(context);
+  // Keys that are all alike: softmax weighs them equally, as equal features do.
+  auto q = random_values({1, 6, 2, 3}, 1), k = random_values({1, 1, 1, 1}, 2), ones = random_values({1, 6, 2, 4}, 3, 1, 0);
+  const View<D, 4> equal{k.data.data(), {1, 6, 2, 3}, {0, 0, 0, 0}};
+  const Var<D> phi = tape.input(contiguous(ones.data.data(), {1, 6, 2, 4}), true);
+  const Var<D> loss = attention_divergence<D>(tape, {phi, phi, contiguous<const D>(q.data.data(), {1, 6, 2, 3}), equal}, {});
+  EXPECT_NEAR(loss.value(0, 0, 0, 0), 0, 1e-12);
+}
+
 TEST(DropoutOp, HasTheSameMaskInBothDirections) {
   expect_gradients({random_values({2, 5, 2, 3}, 1)}, [](Tape<D>& tape, Vars in) {
     const Var<D> y = dropout(tape, in[0], {.rate = 0.4, .seed = 3, .stream = 1});

@@ -229,6 +229,19 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
   return front ? name_of_front() : "the output";
 }
 
+template <class T>
+void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const std::function<void(Index, Var<T>)>& visit) {
+  check_input(in);
+  const typename Tape<T>::Aside aside(tape);
+  tape.without_recording([&] {
+    Var<T> x = front(tape, in, {});
+    for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+      visit(Index(layer), x);
+      x = run_block(tape, x, layer, {});
+    }
+  });
+}
+
 template class Model<float>;
 template class Model<double>;
 

@@ -16,6 +16,7 @@
 // layers.N.{norm1,mixer,norm2,mlp}.…, norm.weight, decoder.N.… (autoencoder), head.weight (head.bias unless the head is one of
 // tokens). The head of a tied model is the embedding. A model serves one thread at a time and stays where it is. After the first
 // call with a shape nothing is allocated on the heap but what a state grows by.
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,6 +72,9 @@ class Model {
   [[nodiscard]] std::string first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
   /// The same of gradients, in the order in which the backward pass comes to them: from the output to the embedding.
   [[nodiscard]] std::string first_gradient_not_finite(const Parameters<T>& parameters) const;
+
+  /// Calls visit(layer, x) with the input of every block, which stays until visit returns. Records nothing.
+  void visit_blocks(Tape<T>& tape, const ModelInput& in, const std::function<void(Index layer, Var<T> x)>& visit);
 
   /// Streaming, for language models. Logits [B, vocabulary] are those after the last token; they belong to the model and are
   /// valid until its next call. What the tape held stays as it was.

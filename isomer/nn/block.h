@@ -29,6 +29,8 @@ class Block {
 
   [[nodiscard]] const Mixer<T>& mixer() const { return mixer_; }
   [[nodiscard]] Mixer<T>& mixer() { return mixer_; }
+  /// What the mixer sees of the block's input.
+  [[nodiscard]] Var<T> mixer_input(Tape<T>& tape, Var<T> x) const { return norm1_(tape, x); }
 
   /// Dropout acts on what the mixer and the MLP add; it takes the streams `dropout.stream` and the one behind it.
   [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout = {.rate = 0});

@@ -1,5 +1,5 @@
 #pragma once
-// The inputs of a law node by their roles. Used by the mixer and its state only.
+// The inputs of a law node by their roles.
 #include <algorithm>
 #include <string_view>
 

@@ -60,6 +60,9 @@ class Mixer {
   /// For checks: the form in which laws run in forward(), if they offer it.
   void set_form(Form form) { form_ = form; }
 
+  /// What a node computed in the last call of forward(); valid as long as the tape's values are.
+  [[nodiscard]] Var<T> value(int node) const { return values_[std::size_t(node)]; }
+
   /// The calls of all laws of forward(x).
   [[nodiscard]] std::vector<LawCall> law_calls(Tape<T>& tape, Var<T> x);
 

@@ -95,6 +95,16 @@ Index Parameters<T>::trained_size() const {
 }
 
 template <class T>
+void Parameters<T>::freeze(const std::function<bool(const std::string& name)>& frozen) {
+  for (Memory& memory : memory_) memory.slot.wanted = false;
+  for (Parameter<T>& p : all_) {
+    if (frozen(p.name())) p.spec.training = graph::Training::fixed;
+    // Those of a block share a slot: their gradients arrive together if one is wanted.
+    p.var.slot->wanted = p.var.slot->wanted || p.trained();
+  }
+}
+
+template <class T>
 void Parameters<T>::zero_gradients() {
   for (Memory& memory : memory_) memory.slot.written = false;
 }

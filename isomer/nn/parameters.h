@@ -11,6 +11,7 @@
 // Numbers live in buffers of the store until it is gone; Vars may be kept by modules. Gradients are written by tapes: the first
 // of a step sets, the others add, so that nothing is cleared. A parameter is dense; its Var has leading axes of 1.
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,6 +73,9 @@ class Parameters {
   [[nodiscard]] const Parameter<T>& find(std::string_view name) const;
   /// How many numbers are trained.
   [[nodiscard]] Index trained_size() const;
+
+  /// From now on the parameters that `frozen` accepts get no gradients; optimisers made later leave them as they are.
+  void freeze(const std::function<bool(const std::string& name)>& frozen);
 
   /// All gradients count as zero until new ones arrive; nothing is written.
   void zero_gradients();

@@ -32,6 +32,17 @@ struct Projections {
   }
 };
 
+TEST(Parameters, ThatAreFrozenGetNoGradients) {
+  Projections p;
+  p.store.freeze([](const std::string& name) { return name == "q.weight" || name == "k.bias"; });
+  EXPECT_EQ(p.store.trained_size(), 12);
+  EXPECT_TRUE(p.weight.wanted()) << "k.weight is in the same block";
+  EXPECT_FALSE(p.bias.wanted());
+  p.store.freeze([](const std::string& name) { return name == "k.weight"; });
+  EXPECT_EQ(p.store.trained_size(), 0) << "what was frozen stays so";
+  EXPECT_FALSE(p.weight.wanted());
+}
+
 TEST(Parameters, OfABlockKeepTheirNames) {
   const Projections p;
   ASSERT_EQ(p.store.all().size(), 3U);

@@ -38,11 +38,15 @@ std::optional<Index> step_of(const std::string& name) {
 }
 }  // namespace
 
-RunFolder RunFolder::create(const std::string& path, const std::string& recipe) {
-  RunFolder folder(path);
-  if (fs::exists(folder.recipe_path()))
+void RunFolder::expect_none(const std::string& path) {
+  if (fs::exists(RunFolder(path).recipe_path()))
     throw Error(path +
                 ": expected a folder without a run, got one with recipe.toml; go on with it by --resume or take another --out");
+}
+
+RunFolder RunFolder::create(const std::string& path, const std::string& recipe) {
+  expect_none(path);
+  RunFolder folder(path);
   make_folder(path + "/checkpoints");
   write_text(folder.recipe_path(), recipe);
   return folder;

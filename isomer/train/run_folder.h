@@ -34,7 +34,9 @@ struct Checkpoint {
 
 class RunFolder {
  public:
-  /// Throws Error when the folder holds a run already, or cannot be written.
+  /// Throws Error when the folder holds a run already.
+  static void expect_none(const std::string& path);
+  /// The same, and when it cannot be written.
   [[nodiscard]] static RunFolder create(const std::string& path, const std::string& recipe);
   /// Throws Error when there is no run in it.
   [[nodiscard]] static RunFolder open(const std::string& path);

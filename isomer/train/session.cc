@@ -182,7 +182,7 @@ Pass Session::pass_of(Index step) const {
   return pass;
 }
 
-ModelInput Session::input_of(const Batch& batch) const {
+ModelInput input_of(const Batch& batch) {
   return {.B = batch.B,
           .T = batch.T,
           .tokens = batch.tokens,

@@ -27,6 +27,9 @@ namespace isomer {
 [[nodiscard]] ModelConfig model_of(const Recipe& recipe, const TaskShape& task);
 [[nodiscard]] std::unique_ptr<Task> task_of(const Recipe& recipe);
 
+/// Views of the batch.
+[[nodiscard]] ModelInput input_of(const Batch& batch);
+
 struct StepReport {
   Index step = 0;  // how many are done
   double loss = 0, lr = 0, gradient_norm = 0;
@@ -77,7 +80,6 @@ class Session {
   /// Made when it is first needed: who only evaluates or generates has no memory for it.
   [[nodiscard]] Optimiser<float>& optimiser();
   [[nodiscard]] Pass pass_of(Index step) const;
-  [[nodiscard]] ModelInput input_of(const Batch& batch) const;
 
   Recipe recipe_;
   Context& context_;

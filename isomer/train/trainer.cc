@@ -153,6 +153,12 @@ TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents&
   }
 }
 
+RunFolder start_run(const std::string& path, const Session& session) {
+  RunFolder folder = RunFolder::create(path, to_toml(session.recipe()));
+  folder.save(session.checkpoint(Progress{}.text()), session.recipe().train.keep);
+  return folder;
+}
+
 void resume(Session& session, const RunFolder& folder) {
   if (!folder.has_checkpoint()) return folder.keep_metrics(0);
   session.resume(folder.load_latest());

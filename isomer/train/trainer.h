@@ -36,6 +36,9 @@ struct TrainOutcome {
 /// are intact, and the last line of metrics says {"step": …, "failed": "…"}.
 TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents& events, const std::atomic<bool>& stop);
 
+/// A new folder with the session as a checkpoint: `resume` goes on from there.
+RunFolder start_run(const std::string& path, const Session& session);
+
 /// Puts the session where the folder's last checkpoint stood and drops metrics after it. Without a checkpoint: from the start.
 void resume(Session& session, const RunFolder& folder);
 

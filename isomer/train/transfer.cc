@@ -1,0 +1,190 @@
+#include "isomer/train/transfer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "isomer/autograd/loss.h"
+#include "isomer/base/error.h"
+#include "isomer/nn/law_roles.h"
+
+namespace isomer {
+
+namespace {
+/// Queries and keys of a mixer's only law, as it gets them.
+struct Read {
+  int q = -1, k = -1;
+  const graph::Law* law = nullptr;
+
+  explicit Read(const graph::Graph& graph) {
+    for (const graph::Node& node : graph.nodes) {
+      const auto* here = std::get_if<graph::Law>(&node.work);
+      if (here == nullptr) continue;
+      const LawRoles roles{graph, node, *here};
+      if (law != nullptr || !roles.has("q") || !roles.has("k")) {
+        law = nullptr;
+        return;
+      }
+      law = here;
+      q = node.inputs[std::size_t(roles.find("q"))];
+      k = node.inputs[std::size_t(roles.find("k"))];
+    }
+  }
+  /// The law's options, if it is of this kind and reads q, k and v alone.
+  template <class Options>
+  [[nodiscard]] const Options* plain() const {
+    return law != nullptr && law->roles.size() == 3 ? std::get_if<Options>(&law->options) : nullptr;
+  }
+};
+
+/// A new mixer that learns from an old one.
+class Pupil {
+ public:
+  Pupil(Mixer<float>& teacher, const graph::Graph& graph, Index layer)
+      : teacher_(teacher),
+        mixer_(graph, parameters_, "layers." + std::to_string(layer) + ".mixer"),
+        theirs_(teacher.graph()),
+        ours_(mixer_.graph()),
+        report_{.layer = layer} {
+    const auto* softmax = theirs_.plain<AttentionOptions>();
+    const auto* linear = ours_.plain<ScalarDecayOptions>();
+    if (softmax == nullptr || linear == nullptr) return;
+    const bool normalised = softmax->kernel == AttentionOptions::Kernel::exp &&
+                            softmax->normaliser == AttentionOptions::Normaliser::sum &&
+                            linear->normaliser == ScalarDecayOptions::Normaliser::sum;
+    const bool causal = softmax->direction == AttentionOptions::Direction::causal;
+    report_.weights = normalised && causal == (linear->direction == ScalarDecayOptions::Direction::causal);
+    if (report_.weights) options_ = *softmax;
+  }
+
+  /// Takes the numbers of the model; only `fresh` parameters learn.
+  void start(const Parameters<float>& from, const std::set<std::string>& fresh, double lr) {
+    for (const Parameter<float>& p : parameters_.all()) std::ranges::copy(from.find(p.name()).values(), p.values().begin());
+    parameters_.freeze([&](const std::string& name) { return !fresh.contains(name); });
+    require(parameters_.trained_size() > 0, "transfer", "the new layer ", report_.layer, " (", mixer_.graph().preset,
+            ") has nothing to learn: all of its parameters are kept or fixed");
+    // As LoLCATs (Zhang et al. 2024): no decay, and a large rate for maps that start near the identity.
+    optimiser_.emplace(parameters_, OptimiserOptions{.weight_decay = 0});
+    lr_ = lr;
+  }
+  void give(Parameters<float>& to) const {
+    for (const Parameter<float>& p : parameters_.all()) std::ranges::copy(p.values(), to.find(p.name()).values().begin());
+  }
+
+  /// The loss for the input that the old mixer has just seen, and what it gave. On a tape that records, learns from it.
+  double look(Tape<float>& tape, Var<float> x, Var<float> y, double factor) {
+    const Var<float> own = mixer_.forward(tape, tape.input(x.value));
+    double scale = 1;
+    Var<float> loss;
+    if (report_.weights) {
+      loss = attention_divergence<float>(tape,
+                                         {.features_q = mixer_.value(ours_.q),
+                                          .features_k = mixer_.value(ours_.k),
+                                          .q = teacher_.value(theirs_.q).value,
+                                          .k = teacher_.value(theirs_.k).value},
+                                         options_);
+    } else {
+      double squares = 0;
+      for (Index i = 0; i < y.value.size(); ++i) squares += double(y.value.data[i]) * double(y.value.data[i]);
+      scale = double(y.value.size()) / std::max(squares, 1e-30);
+      loss = mean_squared_error(tape, own, tape.input(y.value));
+    }
+    const double value = scale * double(loss.value.data[0]);
+    if (tape.recording()) learn(tape, loss, scale, factor, value);
+    tape.clear();
+    return value;
+  }
+
+  TransferReport& report() { return report_; }
+
+ private:
+  void learn(Tape<float>& tape, Var<float> loss, double scale, double factor, double value) {
+    tape.seed(loss).data[0] = float(scale);
+    tape.backward();
+    const double norm = std::isfinite(value) ? optimiser_->step(lr_ * factor, tape.context()) : value;
+    parameters_.zero_gradients();
+    if (!std::isfinite(norm))
+      throw NotFinite("transfer: the loss or gradient of layer " + std::to_string(report_.layer) + " is not finite in step " +
+                      std::to_string(optimiser_->steps() + 1));
+  }
+
+  Mixer<float>& teacher_;
+  Parameters<float> parameters_;
+  Mixer<float> mixer_;
+  Read theirs_, ours_;
+  AttentionOptions options_;
+  std::optional<Optimiser<float>> optimiser_;
+  double lr_ = 0;
+  TransferReport report_;
+};
+
+/// All new mixers, and the old model that shows them what to do.
+class Lesson {
+ public:
+  Lesson(Session& from, Session& to, std::span<const ConvertedParameter> fates, double lr, Context& context)
+      : from_(from), watching_(context, Record::no), looking_(context, Record::no), learning_(context) {
+    std::set<Index> layers;
+    std::set<std::string> fresh;
+    for (const ConvertedParameter& p : fates) {
+      layers.insert(p.layer);
+      if (p.fate == ConvertedParameter::Fate::fresh) fresh.insert(p.name);
+    }
+    for (const Index layer : layers) {
+      auto pupil = std::make_unique<Pupil>(from.model().block(layer).mixer(), layer_graph(to.config(), layer), layer);
+      pupil->start(to.parameters(), fresh, lr);
+      pupils_.push_back(std::move(pupil));
+    }
+  }
+
+  /// One batch through the old model: every pupil looks at its layer. Returns the losses.
+  const std::vector<double>& look(Split split, Index first, bool learn, double factor) {
+    from_.task().fill(split, std::uint64_t(first), from_.recipe().train.batch, batch_);
+    losses_.clear();
+    from_.model().visit_blocks(watching_, input_of(batch_), [&](Index layer, Var<float> x) {
+      if (losses_.size() == pupils_.size() || pupils_[losses_.size()]->report().layer != layer) return;
+      Block<float>& block = from_.model().block(layer);
+      const Var<float> seen = block.mixer_input(watching_, x), done = block.mixer().forward(watching_, seen);
+      losses_.push_back(pupils_[losses_.size()]->look(learn ? learning_ : looking_, seen, done, factor));
+    });
+    watching_.clear();
+    return losses_;
+  }
+
+  [[nodiscard]] std::vector<std::unique_ptr<Pupil>>& pupils() { return pupils_; }
+
+ private:
+  Session& from_;
+  Tape<float> watching_, looking_, learning_;
+  std::vector<std::unique_ptr<Pupil>> pupils_;  // by layer
+  std::vector<double> losses_;
+  Batch batch_;
+};
+}  // namespace
+
+std::vector<TransferReport> transfer(Session& from, Session& to, std::span<const ConvertedParameter> fates,
+                                     const TransferOptions& options, Context& context) {
+  require(options.steps > 0, "transfer", "expected at least one step, got ", options.steps);
+  Lesson all(from, to, fates, options.lr, context);
+  const Schedule schedule{.kind = Schedule::Kind::cosine, .steps = options.steps, .warmup = 0, .final_fraction = 0.1};
+  const auto note = [&](double TransferReport::*when) {
+    const std::vector<double> losses = all.look(Split::test, 0, false, 0);
+    for (std::size_t i = 0; i < losses.size(); ++i) all.pupils()[i]->report().*when = losses[i];
+  };
+  note(&TransferReport::before);
+  for (Index step = 0; step < options.steps; ++step) {
+    double sum = 0;
+    for (const double loss : all.look(Split::train, step * from.recipe().train.batch, true, factor(schedule, step))) sum += loss;
+    if (options.progress) options.progress(step + 1, sum / double(all.pupils().size()));
+  }
+  note(&TransferReport::after);
+  std::vector<TransferReport> reports;
+  for (const auto& pupil : all.pupils()) {
+    pupil->give(to.parameters());
+    reports.push_back(pupil->report());
+  }
+  return reports;
+}
+
+}  // namespace isomer
