@@ -6,6 +6,7 @@
 #include "cli/report.h"
 #include "isomer/base/error.h"
 #include "isomer/base/stopwatch.h"
+#include "isomer/kernels/gemm/peak.h"
 #include "isomer/train/sample.h"
 #include "isomer/train/session.h"
 
@@ -17,6 +18,7 @@ struct Request {
   Index tokens = 200, top_k = 0;
   double temperature = 0.8;
   std::uint64_t seed = 1;
+  std::string weights = "float32";
   bool stats = false;
   int threads = 0;
 };
@@ -48,6 +50,15 @@ void write_token(std::int64_t token, const Session& session) {
   std::cout << std::flush;
 }
 
+/// What a token takes, beside what the machine can read in that time.
+std::string reading(Session& session, const std::string& weights, double state_bytes, double tokens_per_second,
+                    Context& context) {
+  const Index bytes = session.model().step_bytes(session.parameters());
+  const double rate = (double(bytes) + state_bytes) * tokens_per_second * 1e-9, most = measure_read(context, bytes);
+  return std::to_string(bytes) + " bytes of " + weights + " weights, reading " + formatted("%.1f", rate) +
+         " GB/s: " + formatted("%.0f", 100 * rate / most) + " % of " + formatted("%.1f", most);
+}
+
 int generate_request(const Request& request) {
   Context context(request.threads);
   const auto session = open_run(request.run, context);
@@ -55,12 +66,13 @@ int generate_request(const Request& request) {
     throw Error(request.run + ": expected a run of a language model, got a " + std::string(name_of(session->config().kind)));
   const std::vector<std::int64_t> prompt = tokens_of(request.prompt, *session);
   Sampler sampler({.temperature = request.temperature, .top_k = request.top_k}, request.seed);
+  if (request.weights == "bf16") session->parameters().round_to_bf16();
   Model<float>& model = session->model();
   Tape<float> tape(context, Record::no);
   ModelState<float> state = model.start(1);
   const Stopwatch watch_prefill;
   View<const float, 2> logits = model.prefill(tape, prompt, state);
-  const double prefill = watch_prefill.seconds();
+  const double prefill = watch_prefill.seconds(), state_before = double(state.bytes());
   if (session->recipe().task == "text") std::cout << request.prompt << std::flush;
   const Stopwatch watch_decode;
   for (Index i = 0; i < request.tokens; ++i) {
@@ -73,7 +85,10 @@ int generate_request(const Request& request) {
   std::cout << std::endl;
   if (request.stats)
     std::cerr << "prefill " << formatted("%.0f", double(prompt.size()) / prefill) << " tokens/s, decode "
-              << formatted("%.0f", double(request.tokens) / decode) << " tokens/s, state " << state.bytes() << " bytes\n";
+              << formatted("%.0f", double(request.tokens) / decode) << " tokens/s, state " << state.bytes() << " bytes, "
+              << reading(*session, request.weights, (state_before + double(state.bytes())) / 2, double(request.tokens) / decode,
+                         context)
+              << "\n";
   return kDone;
 }
 }  // namespace
@@ -86,7 +101,9 @@ Command generate_command(CLI::App& app) {
   app.add_option("--temperature", request->temperature, "0 takes the likeliest token [0.8]");
   app.add_option("--top-k", request->top_k, "Draw among the k likeliest; 0: all [0]");
   app.add_option("--seed", request->seed, "Of the draws [1]");
-  app.add_flag("--stats", request->stats, "Print tokens per second and the size of the state");
+  app.add_option("--weights", request->weights, "bf16 rounds matrices, so that there is half as much to read [float32]")
+      ->check(CLI::IsMember({"float32", "bf16"}));
+  app.add_flag("--stats", request->stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
   add_threads(app, request->threads);
   app.footer("Example:\n  isomer generate runs/text --prompt \"The \" --tokens 300 --stats");
   return [request] { return generate_request(*request); };

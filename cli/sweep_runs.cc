@@ -16,13 +16,13 @@
 #include "cli/interrupt.h"
 #include "cli/report.h"
 #include "isomer/base/error.h"
+#include "isomer/base/stopwatch.h"
 #include "isomer/train/trainer.h"
 
 namespace isomer::cli {
 
 namespace {
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 bool exists(const SweepRun& run) { return fs::exists(run.folder + "/recipe.toml"); }
 
@@ -137,7 +137,7 @@ class Crew {
   [[nodiscard]] std::string line(bool stopping) const {
     std::string text =
         std::to_string(runs_.size() - waiting_.size() - busy_.size()) + "/" + std::to_string(runs_.size()) + " done";
-    const double done = share_done(), elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+    const double done = share_done(), elapsed = watch_.seconds();
     if (done > before_) text += "  left " + clock_of(elapsed * (1 - done) / (done - before_));
     if (stopping) text = "stopping, " + text;
     for (const Busy& one : busy_) {
@@ -157,7 +157,7 @@ class Crew {
   int threads_ = 1;
   bool terminal_;
   double before_ = 0;
-  Clock::time_point start_ = Clock::now();
+  Stopwatch watch_;
   Progress progress_;
 };
 }  // namespace

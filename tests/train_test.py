@@ -46,6 +46,13 @@ def main():
         expect(run(top / "two", threads=2).returncode == 0, "two threads")
         expect(record(top / "two") == want, "two threads give another result than one")
 
+        said = [subprocess.run([PROGRAM, "generate", top / "whole", "--prompt", "1 2 3", "--weights", weights, "--stats", "--threads", threads],
+                               capture_output=True, text=True) for weights, threads in (("bf16", "1"), ("bf16", "2"), ("float32", "2"))]
+        expect(all(result.returncode == 0 for result in said), "generate: " + said[0].stderr)
+        expect(said[0].stdout == said[1].stdout, "bf16: two threads give other tokens than one")
+        sizes = [int(result.stderr.split(" bytes of ")[0].split()[-1]) for result in said]
+        expect(sizes[2] // 2 < sizes[0] == sizes[1] < 0.6 * sizes[2], f"bf16 should read about half as much, got {sizes}")
+
         kills = killed_at_random(top / "killed", seed=7)
         expect(kills > 0, "the run was never killed")
         expect(record(top / "killed") == want, f"a run that was killed {kills} times differs")

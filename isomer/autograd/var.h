@@ -2,6 +2,7 @@
 // A value on a tape: memory, and where its gradient goes.
 #include <array>
 
+#include "isomer/base/bf16.h"
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
 #include "isomer/kernels/accumulate.h"
@@ -29,15 +30,16 @@ namespace internal {
 /// The memory that a value and its views share, and that of its gradient.
 template <class T>
 struct Slot {
-  T* base = nullptr;        // of the value
-  T* grad = nullptr;        // null until something is written to it
-  Index size = 0;           // elements from base on
-  Slot* whole = nullptr;    // a piece of split(): where its memory belongs
-  View<T, 4> piece = {};    // and what of it is the piece
-  bool wanted = false;      // does a gradient go on from here?
-  bool written = false;     // has a gradient arrived?
-  bool partial = false;     // gradients arrive for slices of it: they are added to zeros
-  bool persistent = false;  // of a parameter: its memory is not the tape's
+  T* base = nullptr;           // of the value
+  T* grad = nullptr;           // null until something is written to it
+  Index size = 0;              // elements from base on
+  Slot* whole = nullptr;       // a piece of split(): where its memory belongs
+  View<T, 4> piece = {};       // and what of it is the piece
+  bool wanted = false;         // does a gradient go on from here?
+  bool written = false;        // has a gradient arrived?
+  bool partial = false;        // gradients arrive for slices of it: they are added to zeros
+  bool persistent = false;     // of a parameter: its memory is not the tape's
+  const Bf16* bf16 = nullptr;  // of a parameter: the same numbers from base on, which products of few rows read instead
 };
 }  // namespace internal
 

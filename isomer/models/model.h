@@ -82,6 +82,8 @@ class Model {
   [[nodiscard]] ModelState<T> load_state(const std::string& path) const;
   /// tokens [B, n], n > 0.
   View<const T, 2> prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
+  /// Bytes of weights that a step reads: of tables of vectors one, of everything else all.
+  [[nodiscard]] Index step_bytes(const Parameters<T>& parameters) const;
   /// tokens [B].
   View<const T, 2> step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
 

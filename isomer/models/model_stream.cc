@@ -61,6 +61,17 @@ View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> 
 }
 
 template <class T>
+Index Model<T>::step_bytes(const Parameters<T>& parameters) const {
+  Index bytes = 0;
+  for (const Parameter<T>& p : parameters.all()) {
+    const bool table = (p.name() == "embedding.weight" && !config_.tied) || p.name() == "positions.weight" ||
+                       p.name().ends_with(".mixer.position.weight");
+    bytes += table ? p.bytes() / p.spec.shape[0] : p.bytes();
+  }
+  return bytes;
+}
+
+template <class T>
 View<const T, 2> Model<T>::step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) {
   require(Index(tokens.size()) == state.batch(), "model", "expected one token for each of ", state.batch(), " sequences, got ",
           tokens.size());
@@ -71,6 +82,8 @@ template ModelState<float> Model<float>::start(Index) const;
 template ModelState<double> Model<double>::start(Index) const;
 template ModelState<float> Model<float>::load_state(const std::string&) const;
 template ModelState<double> Model<double>::load_state(const std::string&) const;
+template Index Model<float>::step_bytes(const Parameters<float>&) const;
+template Index Model<double>::step_bytes(const Parameters<double>&) const;
 template View<const float, 2> Model<float>::prefill(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&);
 template View<const double, 2> Model<double>::prefill(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&);
 template View<const float, 2> Model<float>::step(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&);

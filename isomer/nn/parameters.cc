@@ -29,7 +29,7 @@ View<T, 4> with_four_axes(T* data, const std::vector<Index>& shape) {
 template <class T>
 auto Parameters<T>::allocate(Index size, graph::Training training) -> Memory& {
   // Gradients of a model that is only run are never touched, and so cost no memory but addresses.
-  Memory& memory = memory_.emplace_back(Memory{Buffer<T>(size), Buffer<T>(size), {}});
+  Memory& memory = memory_.emplace_back(Memory{Buffer<T>(size), Buffer<T>(size), {}, {}});
   memory.slot = {.base = memory.values.data(),
                  .grad = memory.gradients.data(),
                  .size = size,
@@ -110,6 +110,22 @@ void Parameters<T>::zero_gradients() {
 }
 
 template <class T>
+void Parameters<T>::round_to_bf16() requires std::same_as<T, float> {
+  for (const Parameter<T>& p : all_)
+    if (p.spec.decay == Decay::yes)
+      for (T& x : p.values()) x = to_float(to_bf16(x));
+  const auto is_matrix = [&](const Memory& memory) {
+    return std::ranges::any_of(all_, [&](const auto& p) { return p.var.slot == &memory.slot && p.spec.decay == Decay::yes; });
+  };
+  for (Memory& memory : memory_) {
+    if (!is_matrix(memory)) continue;
+    memory.rounded = Buffer<Bf16>(memory.values.size());
+    std::transform(memory.values.begin(), memory.values.end(), memory.rounded.begin(), to_bf16);
+    memory.slot.bf16 = memory.rounded.data();
+  }
+}
+
+template <class T>
 Tensors Parameters<T>::tensors() const {
   Tensors all;
   for (const Parameter<T>& p : all_) {
@@ -130,6 +146,7 @@ void Parameters<T>::assign(const Tensors& tensors) {
   }
   for (const Parameter<T>& p : all_)
     require(tensors.contains(p.name()), "parameters", "expected ", p.name(), " ", text_of(p.spec.shape), ", found none");
+  for (Memory& memory : memory_) memory.slot.bf16 = nullptr;
   for (const Parameter<T>& p : all_) {
     const Tensor numbers = tensors.find(p.name())->second.cast(type_of<T>);
     std::copy_n(numbers.data<T>(), numbers.size(), p.values().data());

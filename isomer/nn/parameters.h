@@ -10,6 +10,7 @@
 //
 // Numbers live in buffers of the store until it is gone; Vars may be kept by modules. Gradients are written by tapes: the first
 // of a step sets, the others add, so that nothing is cleared. A parameter is dense; its Var has leading axes of 1.
+#include <concepts>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -43,6 +44,8 @@ struct Parameter {
   Var<T> var;  // [1, …, shape]
 
   [[nodiscard]] const std::string& name() const { return spec.name; }
+  /// As products of few rows read it.
+  [[nodiscard]] Index bytes() const { return var.value.size() * Index(var.slot->bf16 != nullptr ? sizeof(Bf16) : sizeof(T)); }
   [[nodiscard]] bool trained() const { return spec.training == graph::Training::trained; }
   [[nodiscard]] std::span<T> values() const { return {var.value.data, std::size_t(var.value.size())}; }
   /// Empty when none has arrived since zero_gradients(): it counts as zero.
@@ -80,6 +83,10 @@ class Parameters {
   /// All gradients count as zero until new ones arrive; nothing is written.
   void zero_gradients();
 
+  /// For streaming, not for training: rounds matrices (Decay::yes) to bfloat16 and keeps them so beside their float values, for
+  /// products of few rows to read (autograd/linear.h). Until numbers are assigned.
+  void round_to_bf16() requires std::same_as<T, float>;
+
   /// Copies by name, as in files.
   [[nodiscard]] Tensors tensors() const;
   /// Takes the numbers, of either floating type. Throws Error for a missing, an unknown or a misshaped name, and then nothing has
@@ -92,6 +99,7 @@ class Parameters {
  private:
   struct Memory {
     Buffer<T> values, gradients;
+    Buffer<Bf16> rounded;
     internal::Slot<T> slot;
   };
   [[nodiscard]] Memory& allocate(Index size, graph::Training training);

@@ -21,9 +21,13 @@ class Sampler {
   [[nodiscard]] std::int64_t operator()(std::span<const float> logits);
 
  private:
+  /// The top_k largest, into kept_ and, with their tokens, the front of ranked_.
+  [[nodiscard]] std::span<const float> largest(std::span<const float> logits);
+
   SampleOptions options_;
   Rng rng_;
   std::vector<std::pair<float, std::int64_t>> ranked_;
+  std::vector<float> kept_, weights_;
 };
 
 }  // namespace isomer

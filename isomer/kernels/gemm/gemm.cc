@@ -26,9 +26,7 @@ constexpr Index kPackColumns = 128;
 // Up to this many multiply-adds, packing costs more than it saves.
 constexpr Index kDirect = Index(96) * 96 * 96;
 
-// Up to this many rows of A, reading B takes longer than the arithmetic: it is read in place.
-constexpr Index kFew = 8;
-// Elements of B that make a task of such a product: about 10 µs.
+// Elements of B that make a task of a product of few rows: about 10 µs.
 constexpr Index kFewElements = 32768;
 
 /// [0, size) in equal parts of at most `most`, each but the last a multiple of `unit`.
@@ -74,13 +72,13 @@ void multiply_block(const Problem<T>& x, Index p, Index depth, T* packed, Contex
   });
 }
 
-template <class T, Isa I>
-void multiply_few(const Problem<T>& x, Context& context) {
+template <class T, class W, Isa I>
+void multiply_few(const Problem<T>& x, Matrix<W> b, Context& context) {
   const Parts columns(x.N, std::max<Index>(1, kFewElements / x.K), 4);
   context.parallel(columns.count, [&](Index task, Workspace&) {
     const Index j = task * columns.step;
-    gemm::multiply_few<T, I>(x.M, std::min(columns.step, x.N - j), x.K, x.a, shifted(x.b, 0, j), x.alpha,
-                             Block<T>{x.c.at(0, j), x.c.stride[0], x.add});
+    gemm::multiply_few<T, W, I>(x.M, std::min(columns.step, x.N - j), x.K, x.a, shifted(b, 0, j), x.alpha,
+                                Block<T>{x.c.at(0, j), x.c.stride[0], x.add});
   });
 }
 
@@ -89,7 +87,7 @@ template <class T, Isa I>
 void multiply(const Problem<T>& x, Context& context) {
   if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1))
     return gemm::multiply_direct<T, I>(x.M, x.N, x.K, x.a, x.b, Block<T>{x.c.data, x.c.stride[0], x.add});
-  if (x.M <= kFew && x.a.column == 1 && x.b.row == 1) return multiply_few<T, I>(x, context);
+  if (x.M <= kInPlaceRows && x.a.column == 1 && x.b.row == 1) return multiply_few<T, T, I>(x, x.b, context);
   const Workspace::Scope scope(context.workspace());
   const Parts depths(x.K, kDepth, 1);
   T* packed = context.workspace().template take<T>(depths.step * round_up(std::min(x.N, kColumns), kPanelMultiple));
@@ -144,6 +142,18 @@ void run(View<const T, 2> a, View<const T, 2> b, View<T, 2> c, Context& context,
 
 void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Context& context, MatmulOptions<float> options) {
   run(a, b, c, context, options);
+}
+void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context) {
+  const Index M = c.shape[0], N = c.shape[1], K = a.shape[1];
+  require(a.shape[0] == M && b.shape[1] == N && b.shape[0] == K, "matmul", "expected B [", K, ", ", N, "] and C [", a.shape[0],
+          ", ", b.shape[1], "], got [", b.shape[0], ", ", b.shape[1], "] and [", M, ", ", N, "]");
+  require(M <= kInPlaceRows && a.stride[1] == 1 && b.stride[0] == 1 && c.stride[1] == 1, "matmul", "expected at most ",
+          kInPlaceRows, " dense rows and a B of dense columns in bfloat16, got ", M, " rows");
+  if (M == 0 || N == 0) return;
+  if (K == 0) return scale(c, 0.0f);
+  const Problem<float> problem{
+      .M = M, .N = N, .K = K, .a = {a.data, a.stride[0], a.stride[1]}, .b = {}, .c = c, .alpha = 1, .add = false};
+  with_isa(context.isa(), [&]<Isa I>() { multiply_few<float, Bf16, I>(problem, {b.data, b.stride[0], b.stride[1]}, context); });
 }
 void matmul(View<const double, 2> a, View<const double, 2> b, View<double, 2> c, Context& context,
             MatmulOptions<double> options) {

@@ -9,6 +9,7 @@
 // B. Scratch: at most 4096 · 384 elements for B, and a block of A for each thread.
 // Sums run over K in blocks of a size set by K alone, so the result does not depend on the number of threads.
 // Why our own: docs/decisions/0001-gemm.md.
+#include "isomer/base/bf16.h"
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
 
@@ -24,6 +25,13 @@ void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Co
             MatmulOptions<float> options = {});
 void matmul(View<const double, 2> a, View<const double, 2> b, View<double, 2> c, Context& context,
             MatmulOptions<double> options = {});
+
+/// Up to this many rows of A, reading B takes longer than the arithmetic: it is read in place, once.
+inline constexpr Index kInPlaceRows = 8;
+
+/// C = A · B for at most kInPlaceRows dense rows of A and a B of dense columns in bfloat16, half as much to read. Sums are in
+/// float.
+void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context);
 
 /// The same elements with rows and columns exchanged.
 template <class T>

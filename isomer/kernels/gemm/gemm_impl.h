@@ -46,10 +46,39 @@ void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Bl
                  c.add ? Store::add : Store::set);
 }
 
+// Numbers of a weight as a vector, all lanes or the first n.
+template <class T, Isa I>
+ISOMER_INLINE simd::Vec<T, I> load(const T* p) noexcept {
+  return simd::Vec<T, I>::load(p);
+}
+template <class T, Isa I>
+ISOMER_INLINE simd::Vec<T, I> load(const T* p, Index n) noexcept {
+  return simd::Vec<T, I>::load(p, n);
+}
+/// bfloat16 is the upper half of a float.
+template <class T, Isa I>
+ISOMER_INLINE simd::Vec<T, I> load(const Bf16* p) noexcept {
+  using V = simd::Vec<T, I>;
+  using Half [[gnu::vector_size(2 * V::lanes)]] = std::uint16_t;
+  using Whole [[gnu::vector_size(4 * V::lanes)]] = std::uint32_t;
+  Half half;
+  __builtin_memcpy(&half, p, sizeof half);
+  const Whole bits = __builtin_convertvector(half, Whole) << 16;
+  return __builtin_bit_cast(V, bits);
+}
+template <class T, Isa I>
+ISOMER_INLINE simd::Vec<T, I> load(const Bf16* p, Index n) noexcept {
+  constexpr Index lanes = simd::Vec<T, I>::lanes;
+  if (n >= lanes) return load<T, I>(p);
+  Bf16 first[lanes] = {};
+  for (Index i = 0; i < n; ++i) first[i] = p[i];
+  return load<T, I>(first);
+}
+
 /// c[j] = or += alpha · a · (column j of B), for `Columns` columns side by side. Two sums for each column cover the latency of
 /// FMA.
-template <class T, Isa I, Index Columns>
-ISOMER_INLINE void multiply_row(Index depth, const T* a, const T* b, Index step, T alpha, T* c, bool add) noexcept {
+template <class T, class W, Isa I, Index Columns>
+ISOMER_INLINE void multiply_row(Index depth, const T* a, const W* b, Index step, T alpha, T* c, bool add) noexcept {
   using V = simd::Vec<T, I>;
   V even[Columns], odd[Columns];
   for (Index j = 0; j < Columns; ++j) even[j] = odd[j] = V::zero();
@@ -57,13 +86,13 @@ ISOMER_INLINE void multiply_row(Index depth, const T* a, const T* b, Index step,
   for (; p + 2 * V::lanes <= depth; p += 2 * V::lanes) {
     const V first = V::load(a + p), second = V::load(a + p + V::lanes);
     for (Index j = 0; j < Columns; ++j) {
-      even[j] = fma(first, V::load(b + j * step + p), even[j]);
-      odd[j] = fma(second, V::load(b + j * step + p + V::lanes), odd[j]);
+      even[j] = fma(first, load<T, I>(b + j * step + p), even[j]);
+      odd[j] = fma(second, load<T, I>(b + j * step + p + V::lanes), odd[j]);
     }
   }
   for (; p < depth; p += V::lanes) {
     const V first = V::load(a + p, depth - p);
-    for (Index j = 0; j < Columns; ++j) even[j] = fma(first, V::load(b + j * step + p, depth - p), even[j]);
+    for (Index j = 0; j < Columns; ++j) even[j] = fma(first, load<T, I>(b + j * step + p, depth - p), even[j]);
   }
   for (Index j = 0; j < Columns; ++j) {
     const T value = alpha * sum(even[j] + odd[j]);
@@ -71,15 +100,15 @@ ISOMER_INLINE void multiply_row(Index depth, const T* a, const T* b, Index step,
   }
 }
 
-template <class T, Isa I>
-void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, T alpha, Block<T> c) noexcept {
+template <class T, class W, Isa I>
+void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept {
   Index j = 0;
   for (; j + 4 <= N; j += 4)
     for (Index i = 0; i < M; ++i)
-      multiply_row<T, I, 4>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
+      multiply_row<T, W, I, 4>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
   for (; j < N; ++j)
     for (Index i = 0; i < M; ++i)
-      multiply_row<T, I, 1>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
+      multiply_row<T, W, I, 1>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
 }
 
 }  // namespace isomer::gemm

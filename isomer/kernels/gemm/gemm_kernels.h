@@ -1,5 +1,6 @@
 #pragma once
 // The parts of gemm that exist once for each instruction set, as gemm.cc sees them.
+#include "isomer/base/bf16.h"
 #include "isomer/base/cpu.h"
 #include "isomer/base/index.h"
 
@@ -41,8 +42,8 @@ template <class T, Isa I>
 void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
 
 /// C [M, N] = or += alpha · A · B for few rows of A, which are dense, and a B with dense columns: B is read once and in place, so
-/// that the product of a vector runs at the speed of memory.
-template <class T, Isa I>
-void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, T alpha, Block<T> c) noexcept;
+/// that the product of a vector runs at the speed of memory. W is T or, for float, Bf16.
+template <class T, class W, Isa I>
+void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept;
 
 }  // namespace isomer::gemm

@@ -8,12 +8,15 @@ template void pack_rows<float, Isa::scalar>(Index, Index, Matrix<float>, float, 
 template void pack_columns<float, Isa::scalar>(Index, Index, Matrix<float>, float*) noexcept;
 template void multiply_packed<float, Isa::scalar>(Index, Index, Index, Matrix<float>, const float*, Block<float>) noexcept;
 template void multiply_direct<float, Isa::scalar>(Index, Index, Index, Matrix<float>, Matrix<float>, Block<float>) noexcept;
-template void multiply_few<float, Isa::scalar>(Index, Index, Index, Matrix<float>, Matrix<float>, float, Block<float>) noexcept;
+template void multiply_few<float, float, Isa::scalar>(Index, Index, Index, Matrix<float>, Matrix<float>, float,
+                                                      Block<float>) noexcept;
+template void multiply_few<float, Bf16, Isa::scalar>(Index, Index, Index, Matrix<float>, Matrix<Bf16>, float,
+                                                     Block<float>) noexcept;
 template void pack_rows<double, Isa::scalar>(Index, Index, Matrix<double>, double, double*, Index) noexcept;
 template void pack_columns<double, Isa::scalar>(Index, Index, Matrix<double>, double*) noexcept;
 template void multiply_packed<double, Isa::scalar>(Index, Index, Index, Matrix<double>, const double*, Block<double>) noexcept;
 template void multiply_direct<double, Isa::scalar>(Index, Index, Index, Matrix<double>, Matrix<double>, Block<double>) noexcept;
-template void multiply_few<double, Isa::scalar>(Index, Index, Index, Matrix<double>, Matrix<double>, double,
-                                                Block<double>) noexcept;
+template void multiply_few<double, double, Isa::scalar>(Index, Index, Index, Matrix<double>, Matrix<double>, double,
+                                                        Block<double>) noexcept;
 
 }  // namespace isomer::gemm

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -119,6 +121,44 @@ TYPED_TEST(Gemm, TakesFewRowsOfA) {
                                   context);
 }
 
+TEST(GemmInBf16, IsTheProductWithRoundedWeights) {
+  for (const int threads : {1, 2, 7}) {
+    Context context(threads);
+    for (const Index M : {1, 2, 8})
+      for (const Size& s : {Size{M, 1, 7}, Size{M, 6, 31}, Size{M, 1300, 70}, Size{M, 3, 4099}, Size{M, 5, 0}}) {
+        Rng rng(std::uint64_t(s.N * 101 + s.K));
+        const Matrix<float> a(s.M, s.K, Layout::rows, rng), b(s.K, s.N, Layout::columns, rng);
+        Matrix<float> c(s.M, s.N, Layout::rows, rng);
+        c.fill(std::numeric_limits<float>::quiet_NaN());
+        // Rounded as a whole, so that the NaNs around it are read as such.
+        std::vector<Bf16> half(b.storage.size());
+        std::ranges::transform(b.storage, half.begin(), to_bf16);
+        const View<const Bf16, 2> rounded{half.data() + (b.view.data - b.storage.data()), b.view.shape, b.view.stride};
+        matmul(a.view, rounded, c.view, context);
+        const double limit = std::numeric_limits<float>::epsilon() * (4 + double(s.K));
+        for (Index i = 0; i < s.M; ++i)
+          for (Index j = 0; j < s.N; ++j) {
+            double want = 0;
+            for (Index p = 0; p < s.K; ++p) want += double(a.view(i, p)) * double(to_float(rounded(p, j)));
+            ASSERT_NEAR(double(c.view(i, j)), want, limit) << s.M << "x" << s.N << "x" << s.K << " at " << i << ", " << j;
+          }
+        EXPECT_EQ(c.numbers(), s.M * s.N) << "wrote outside C";
+      }
+  }
+}
+
+TEST(GemmInBf16, RoundsToTheNearestAndThenToEven) {
+  const auto rounded = [](std::uint32_t bits) { return std::uint32_t(to_bf16(std::bit_cast<float>(bits)).bits); };
+  EXPECT_EQ(rounded(0x3f800000), 0x3f80U);
+  EXPECT_EQ(rounded(0x3f808000), 0x3f80U) << "a tie goes down to the even one";
+  EXPECT_EQ(rounded(0x3f818000), 0x3f82U) << "a tie goes up to the even one";
+  EXPECT_EQ(rounded(0x3f808001), 0x3f81U);
+  EXPECT_EQ(rounded(0xbf807fff), 0xbf80U);
+  EXPECT_EQ(rounded(0x7f7fffff), 0x7f80U) << "too large a number becomes infinite";
+  EXPECT_EQ(rounded(0xff800000), 0xff80U);
+  EXPECT_TRUE(std::isnan(to_float(to_bf16(std::bit_cast<float>(0x7f800001U))))) << "NaN stays NaN";
+}
+
 TYPED_TEST(Gemm, ScalesAndAdds) {
   Context context(1);
   for (TypeParam alpha : {TypeParam(1), TypeParam(-0.5), TypeParam(0)})
@@ -159,12 +199,20 @@ TEST(GemmErrors, SayWhatWasExpected) {
   };
   EXPECT_EQ(text(view(2, 3), view(4, 5), view(2, 5)), "matmul: expected B with 3 rows, the columns of A, got 4");
   EXPECT_EQ(text(view(2, 3), view(3, 5), view(3, 5)), "matmul: expected C [2, 5], got [3, 5]");
+  const std::vector<Bf16> half(100);
+  try {
+    matmul(view(9, 3), transposed(contiguous(half.data(), {5, 3})), view(9, 5), context);
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "matmul: expected at most 8 dense rows and a B of dense columns in bfloat16, got 9 rows");
+  }
 }
 
 TEST(Peak, IsMeasured) {
   if (quick()) GTEST_SKIP() << "a product of full size takes seconds under a sanitizer";
   Context context(1);
   EXPECT_GT(measure_peak(context), 0.01);
+  EXPECT_GT(measure_read(context, 1 << 22), 0.01);
 }
 
 }  // namespace

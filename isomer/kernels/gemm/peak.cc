@@ -1,17 +1,23 @@
 #include "isomer/kernels/gemm/peak.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
 
 #include "isomer/base/buffer.h"
+#include "isomer/base/error.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/kernels/gemm/gemm.h"
 
 namespace isomer {
 
+namespace {
+constexpr double kSeconds = 0.25;
+}  // namespace
+
 double measure_peak(Context& context) {
   // One block of depth, so that C passes once: the shape at which the product is fastest.
   constexpr Index M = 1536, N = 1024, K = 384;
-  constexpr double kSeconds = 0.25;
   const Buffer<float> a(M * K), b(K * N), c(M * N);
   std::fill(a.begin(), a.end(), 0.5f);
   std::fill(b.begin(), b.end(), 0.25f);
@@ -21,6 +27,32 @@ double measure_peak(Context& context) {
     const Stopwatch one;
     matmul(contiguous(a.data(), {M, K}), contiguous(b.data(), {K, N}), contiguous(c.data(), {M, N}), context);
     best = std::max(best, 2.0 * double(M) * double(N) * double(K) / one.seconds() * 1e-9);
+  } while (all.seconds() < kSeconds);
+  return best;
+}
+
+double measure_read(Context& context, Index bytes) {
+  // Pieces that keep both ends of a pool of threads busy to the last.
+  constexpr Index kPiece = Index{1} << 15;
+  const Index pieces = std::max<Index>(1, bytes / Index(sizeof(std::uint64_t)) / kPiece);
+  const Buffer<std::uint64_t> numbers(pieces * kPiece), sums(pieces);
+  std::fill(numbers.begin(), numbers.end(), 1);
+  double best = 0;
+  const Stopwatch all;
+  do {
+    const Stopwatch one;
+    context.parallel(pieces, [&](Index i, Workspace&) {
+      const std::uint64_t* x = numbers.data() + i * kPiece;
+      // Several sums, so that none waits for the one before.
+      std::uint64_t sum[8] = {};
+      for (Index j = 0; j < kPiece; j += 8)
+        for (Index lane = 0; lane < 8; ++lane) sum[lane] += x[j + lane];
+      sums[i] = std::accumulate(sum, sum + 8, std::uint64_t{0});
+    });
+    const double seconds = one.seconds();
+    ISOMER_ASSERT(std::accumulate(sums.begin(), sums.end(), std::uint64_t{0}) == std::uint64_t(numbers.size()),
+                  "everything was read");
+    best = std::max(best, double(numbers.size()) * sizeof(std::uint64_t) / seconds * 1e-9);
   } while (all.seconds() < kSeconds);
   return best;
 }
