@@ -2,12 +2,11 @@
 """A tiny softmax model is trained, converted with attention transfer, trained on, scored, streamed.   usage: convert_test.py ISOMER"""
 import json
 import random
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-PROGRAM = Path(sys.argv[1]).resolve()
+from program import expect, isomer
+
 RECIPE = """
 [model]
 width = 32
@@ -34,13 +33,8 @@ def text():
     return " ".join(f"{a} met {b}; {b} knew {a}." for a, b in (draw.sample(names, 2) for _ in range(800)))
 
 
-def expect(condition, text):
-    if not condition:
-        sys.exit("convert_test: " + text)
-
-
 def run(*arguments, status=0):
-    result = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    result = isomer(*arguments)
     expect(result.returncode == status, f"isomer {' '.join(map(str, arguments))}: status {result.returncode}\n{result.stderr}")
     return result.stdout if status == 0 else result.stderr
 
@@ -64,7 +58,7 @@ def main():
                f"the same mixer should score the same, {old} and {same}")
 
         run("convert", top / "old", "--mixer", "hedgehog", "--out", top / "swapped")
-        rows = json.loads(run("convert", top / "old", "--mixer", "hedgehog", "--transfer", 100, "--set", "train.steps=100", "--json",
+        rows = json.loads(run("convert", top / "old", "--mixer", "hedgehog", "--transfer", 200, "--set", "train.steps=100", "--json",
                               "--out", top / "new"))["rows"]
         fates = {row["parameter"]: row["fate"] for row in rows if "parameter" in row}
         expect(fates["layers.0.mixer.q.weight"] == "kept" and fates["layers.1.mixer.features_k.weight"] == "new", str(fates))

@@ -46,8 +46,8 @@ def main():
         expect(run(top / "two", threads=2).returncode == 0, "two threads")
         expect(record(top / "two") == want, "two threads give another result than one")
 
-        said = [subprocess.run([PROGRAM, "generate", top / "whole", "--prompt", "1 2 3", "--weights", weights, "--stats", "--threads", threads],
-                               capture_output=True, text=True) for weights, threads in (("bf16", "1"), ("bf16", "2"), ("float32", "2"))]
+        said = [isomer("generate", top / "whole", "--prompt", "1 2 3", "--weights", weights, "--stats", "--threads", threads)
+                for weights, threads in (("bf16", 1), ("bf16", 2), ("float32", 2))]
         expect(all(result.returncode == 0 for result in said), "generate: " + said[0].stderr)
         expect(said[0].stdout == said[1].stdout, "bf16: two threads give other tokens than one")
         sizes = [int(result.stderr.split(" bytes of ")[0].split()[-1]) for result in said]
@@ -82,9 +82,9 @@ def main():
         other = run(top / "whole", "--resume", "--set", "train.lr=1")
         expect(other.returncode == 2 and "got another" in other.stderr, "another recipe is refused: " + other.stderr)
         (top / "whole" / "checkpoints" / "latest" / "optimizer.safetensors").unlink()
-        for command in (["eval", "--examples", "4"], ["generate", "--prompt", "1 2", "--tokens", "3"]):
-            used = subprocess.run([PROGRAM, command[0], top / "whole", *command[1:]], capture_output=True, text=True)
-            expect(used.returncode == 0, f"{command[0]} needs no optimiser: " + used.stderr)
+        for name, *options in (["eval", "--examples", 4], ["generate", "--prompt", "1 2", "--tokens", 3]):
+            used = isomer(name, top / "whole", *options)
+            expect(used.returncode == 0, f"{name} needs no optimiser: " + used.stderr)
         untrained = run(top / "whole", "--resume")
         expect(untrained.returncode == 2 and "optimizer.safetensors" in untrained.stderr, "training needs one: " + untrained.stderr)
         model = top / "whole" / "checkpoints" / "latest" / "model.safetensors"

@@ -55,7 +55,9 @@ TEST(Builder, AnOptionSaysWhatThereIsToChoose) {
   for (const MixerOption& option : options_of(find_preset("gla"), {.width = 64})) {
     const bool chosen = option.name == "position";
     EXPECT_EQ(!option.choices.empty(), chosen || option.help.find(" | ") != std::string::npos) << option.name;
-    if (chosen) EXPECT_EQ(option.choices, (std::vector<std::string>{"none", "learned", "rope", "selective-rope"}));
+    if (chosen) {
+      EXPECT_EQ(option.choices, (std::vector<std::string>{"none", "learned", "rope", "selective-rope"}));
+    }
   }
 }
 

@@ -153,7 +153,7 @@ TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents&
   }
 }
 
-RunFolder start_run(const std::string& path, const Session& session) {
+RunFolder start_run(const std::string& path, Session& session) {
   RunFolder folder = RunFolder::create(path, to_toml(session.recipe()));
   folder.save(session.checkpoint(Progress{}.text()), session.recipe().train.keep);
   return folder;

@@ -37,7 +37,7 @@ struct TrainOutcome {
 TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents& events, const std::atomic<bool>& stop);
 
 /// A new folder with the session as a checkpoint: `resume` goes on from there.
-RunFolder start_run(const std::string& path, const Session& session);
+RunFolder start_run(const std::string& path, Session& session);
 
 /// Puts the session where the folder's last checkpoint stood and drops metrics after it. Without a checkpoint: from the start.
 void resume(Session& session, const RunFolder& folder);

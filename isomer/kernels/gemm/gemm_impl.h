@@ -55,13 +55,16 @@ template <class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> load(const T* p, Index n) noexcept {
   return simd::Vec<T, I>::load(p, n);
 }
+template <class U, Index count>
+struct Lanes {
+  typedef U type __attribute__((vector_size(count * sizeof(U))));  // NOLINT(modernize-use-using): an alias loses the attribute
+};
 /// bfloat16 is the upper half of a float.
 template <class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> load(const Bf16* p) noexcept {
   using V = simd::Vec<T, I>;
-  using Half [[gnu::vector_size(2 * V::lanes)]] = std::uint16_t;
-  using Whole [[gnu::vector_size(4 * V::lanes)]] = std::uint32_t;
-  Half half;
+  using Whole = typename Lanes<std::uint32_t, V::lanes>::type;
+  typename Lanes<std::uint16_t, V::lanes>::type half;
   __builtin_memcpy(&half, p, sizeof half);
   const Whole bits = __builtin_convertvector(half, Whole) << 16;
   return __builtin_bit_cast(V, bits);
