@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 
 CONFIGURE = cmake --preset $(1) $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) >/dev/null
 
-.PHONY: help build demo test sanitize bench lint format fuzz clean
+.PHONY: help build demo test sanitize bench bench-train lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
@@ -19,6 +19,7 @@ help:
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops)"
 	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
+	@echo "make bench-train  train the same models in Isomer and in PyTorch (5 GB), and make tokens with them"
 	@echo "make lint     format, clang-tidy, size budget; make format rewrites the files"
 	@echo "make fuzz     libFuzzer on the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
 	@echo "make clean    remove every build folder"
@@ -48,6 +49,10 @@ bench: build
 	@tools/setup bench
 	PEERS=$(PEERS) bench/setup
 	PEERS=$(PEERS) build/bench-venv/bin/python bench/run.py
+
+bench-train: build
+	@tools/setup bench
+	bench/train
 
 lint:
 	@tools/setup lint

@@ -11,12 +11,28 @@ import targets
 CELL = 42
 
 
+class Notes:
+    """Footnotes, each printed once."""
+
+    def __init__(self):
+        self.texts = []
+
+    def __call__(self, text):
+        if text not in self.texts:
+            self.texts.append(text)
+        return f"[{self.texts.index(text) + 1}]"
+
+    def print(self):
+        for number, text in enumerate(self.texts, 1):
+            print(f"[{number}] {text}")
+
+
 class Table:
     """Prints a row as soon as its case is timed. `ratio(peer, ours)` compares two timings."""
 
     def __init__(self, names, ratio):
         self.peers, self.ratio = [name for name in names if name != "isomer"], ratio
-        self.rows, self.own, self.notes, self.peaks, self.versions = [], [], [], {}, {}
+        self.rows, self.own, self.note, self.peaks, self.versions = [], [], Notes(), {}, {}
         self.ours_complete = True
 
     def about(self, answers):
@@ -87,11 +103,6 @@ class Table:
         target = targets.peak(case)
         return " ".join(filter(None, (f"{base['peak_share']:.0%}", target and verdict(f"{target:.0%}", base["peak_share"] >= target))))
 
-    def note(self, text):
-        if text not in self.notes:
-            self.notes.append(text)
-        return f"[{self.notes.index(text) + 1}]"
-
     def finish(self):
         print()
         for line in self.own:
@@ -101,8 +112,7 @@ class Table:
         judged = [row["met"] for row in self.rows if row.get("met") is not None]
         if judged:
             print(f"ratio targets met: {sum(judged)} of {len(judged)}")
-        for number, text in enumerate(self.notes, 1):
-            print(f"[{number}] {text}")
+        self.note.print()
 
     def write_json(self, path):
         about = machine() | {"versions": self.versions, "sgemm_gflops": self.peaks}

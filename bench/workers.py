@@ -19,8 +19,9 @@ TIMEOUT = 300
 
 
 class Worker:
-    def __init__(self, name, environment):
+    def __init__(self, name, environment, timeout=TIMEOUT):
         self.name, self.environment, self.process = name, os.environ | environment, None
+        self.timeout = timeout
         self.log = tempfile.TemporaryFile("w+")
 
     def start(self):
@@ -36,7 +37,7 @@ class Worker:
         try:
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
-            ready, _, _ = select.select([self.process.stdout], [], [], TIMEOUT)
+            ready, _, _ = select.select([self.process.stdout], [], [], self.timeout)
             line = self.process.stdout.readline() if ready else None
         except BrokenPipeError:
             line = b""
@@ -44,7 +45,7 @@ class Worker:
             self.signal(signal.SIGSTOP)
             return json.loads(line)
         self.close()
-        return {"skip": f"no answer within {TIMEOUT} s" if line is None else self.last_words()}
+        return {"skip": f"no answer within {self.timeout} s" if line is None else self.last_words()}
 
     def last_words(self):
         self.log.seek(0)

@@ -196,31 +196,6 @@ TEST_F(Cli, BenchFindsWhereLinearLawsBecomeCheaper) {
   EXPECT_EQ(run("bench --crossover --explain").status, 2);
 }
 
-TEST_F(Cli, BenchServesTimingRequests) {
-  const std::string what =
-      R"("case":{"subject":"attention","variant":"causal","direction":"forward","B":1,"T":32,"H":1,"K":8,"V":8,)"
-      R"("S":32,"window":4,"threads":2})";
-  std::ofstream(path("requests"))
-      << "{\"op\":\"time\"," << what << ",\"repeat\":3}\n{\"op\":\"time\"," << what << ",\"repeat\":2}\n"
-      << "{\"op\":\"peak\",\"threads\":1}\n{\"op\":\"dance\"}\nnot json\n{\"op\":\"time\",\"repeat\":1}\n"
-      << R"({"op":"time","case":{"subject":"atention","variant":"causal","direction":"forward","B":1,"T":1,)"
-      << R"("H":1,"K":1,"V":1,"threads":1},"repeat":1})"
-      << "\n";
-  const Result result = run("bench --serve <'" + path("requests") + "'");
-  ASSERT_EQ(result.status, 0) << result.err;
-  std::istringstream lines(result.out);
-  std::vector<json> answers;
-  for (std::string line; std::getline(lines, line);) answers.push_back(json::parse(line));
-  ASSERT_EQ(answers.size(), 7u);
-  EXPECT_EQ(answers[0].at("seconds").size(), 3u);
-  EXPECT_EQ(answers[1].at("seconds").size(), 2u);
-  EXPECT_GT(answers[0].at("flops").get<double>(), 0);
-  EXPECT_GT(answers[2].at("gflops").get<double>(), 0);
-  EXPECT_EQ(answers[3].at("skip"), "unknown op dance");
-  for (std::size_t i : {4, 5}) EXPECT_TRUE(answers[i].at("skip").is_string());
-  EXPECT_EQ(answers[6].at("skip"), "unknown law atention, did you mean attention?");
-}
-
 TEST_F(Cli, TasksListsThemAndShowsExamples) {
   const Result all = run("tasks");
   EXPECT_EQ(all.status, 0);

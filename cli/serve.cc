@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/serve_models.h"
 #include "cli/timing.h"
 #include "isomer/base/error.h"
 #include "isomer/kernels/gemm/peak.h"
@@ -42,6 +43,10 @@ class Server {
       const std::string op = request.at("op").get<std::string>();
       if (op == "time") return time(request.at("case"), request.at("repeat").get<int>());
       if (op == "peak") return {{"gflops", measure_peak(context(request.at("threads").get<int>()))}};
+      if (op == "train") return models_.train(request, context(request.at("case").at("threads").get<int>()));
+      if (op == "generate") return models_.generate(request, context(request.at("case").at("threads").get<int>()));
+      if (op == "read")
+        return {{"gb_per_s", measure_read(context(request.at("threads").get<int>()), request.at("bytes").get<Index>())}};
       return {{"skip", "unknown op " + op}};
     } catch (const std::bad_alloc&) {
       return {{"skip", "out of memory"}};
@@ -86,6 +91,7 @@ class Server {
 
   std::map<int, std::unique_ptr<Context>> contexts_;
   std::deque<Prepared> kept_;
+  ModelServer models_;  // after the contexts that its tapes use
 };
 }  // namespace
 

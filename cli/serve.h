@@ -4,6 +4,8 @@
 //   {"op": "time", "case": {"subject", "variant", "direction", "B", "T", "H", "K", "V", "S", "window", "threads"}, "repeat": n}
 //                                                                        -> {"seconds": […], "flops": x, "form": "chunk"}
 //   {"op": "peak", "threads": n}                                         -> {"gflops": x}
+//   {"op": "read", "threads": n, "bytes": n}                             -> {"gb_per_s": x}, of as many bytes again and again
+//   {"op": "train" or "generate", …}                                     see serve_models.h
 // What it cannot do is answered with {"skip": reason}.
 
 namespace isomer::cli {

@@ -91,7 +91,7 @@ class Served:
 
 def answer(served, request):
     if request["op"] == "about":
-        return {"version": run(["--version"]).strip()}
+        return {"version": run(["--version"]).strip(), "isa": json.loads(run(["list", "--json"]))["machine"]["isa"]}
     if request["op"] == "check":
         return {"output": check(request["case"], request["inputs"])}
     return served.ask(request)

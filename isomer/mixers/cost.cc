@@ -196,7 +196,10 @@ Cost cost_of(const Graph& graph, Index T) {
     fixed[i] = std::holds_alternative<graph::Parameter>(node.work) ||
                (!node.inputs.empty() &&
                 std::all_of(node.inputs.begin(), node.inputs.end(), [&](int from) { return fixed[std::size_t(from)]; }));
-    if (!fixed[i]) cost.flops_per_token += std::visit(Flops{graph, node, T}, node.work);
+    if (fixed[i]) continue;
+    const double flops = std::visit(Flops{graph, node, T}, node.work);
+    cost.flops_per_token += flops;
+    if (std::holds_alternative<graph::Law>(node.work)) cost.law_flops += flops;
   }
   return cost;
 }

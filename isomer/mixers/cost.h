@@ -10,6 +10,7 @@ namespace isomer {
 struct Cost {
   Index parameters = 0;        // trained numbers
   double flops_per_token = 0;  // forward, on average over a sequence of T tokens
+  double law_flops = 0;        // those of them that laws take
   Index state_floats = 0;      // what is kept whatever was seen: of laws, convolutions, shifts and sums
   Index state_per_token = 0;   // attention without a window: what is kept for every token seen
 };

@@ -66,6 +66,7 @@ TEST(Cost, CountsFlops) {
   // Four projections, 2 (K + V) for every visible pair of each head, 13 for every rotated number.
   EXPECT_EQ(cost("softmax", 64, {}, 99).flops_per_token, 8 * d * d + 50 * 4 * d + 2 * 13 * d);
   EXPECT_EQ(cost("softmax", 64, {{"causal", "false"}}, 99).flops_per_token, 8 * d * d + 99 * 4 * d + 2 * 13 * d);
+  EXPECT_EQ(cost("softmax", 64, {}, 99).law_flops, 50 * 4 * d);
   // Windows of 1, 2, 3, 3, … tokens.
   EXPECT_EQ(cost("sliding-window", 64, {{"window", "3"}, {"position", "none"}}, 4).flops_per_token, 8 * d * d + 9.0 / 4 * 4 * d);
   // Attention grows with the sequence, the others do not.

@@ -11,6 +11,7 @@ ModelCost products(Index parameters) { return {.parameters = parameters, .flops_
 ModelCost& operator+=(ModelCost& a, const ModelCost& b) {
   a.parameters += b.parameters;
   a.flops_per_token += b.flops_per_token;
+  a.law_flops += b.law_flops;
   a.state_floats += b.state_floats;
   return a;
 }
@@ -22,7 +23,7 @@ ModelCost norm(const ModelConfig& config) {
 
 ModelCost layer(const ModelConfig& config, Index at, Index T) {
   const Cost mixer = cost_of(layer_graph(config, at), T);
-  ModelCost cost{mixer.parameters, mixer.flops_per_token, mixer.state_floats + T * mixer.state_per_token};
+  ModelCost cost{mixer.parameters, mixer.flops_per_token, mixer.law_flops, mixer.state_floats + T * mixer.state_per_token};
   cost += norm(config);
   if (config.mlp == MlpKind::none) return cost;
   cost += norm(config);

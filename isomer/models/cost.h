@@ -7,6 +7,7 @@ namespace isomer {
 struct ModelCost {
   Index parameters = 0;        // trained numbers
   double flops_per_token = 0;  // forward, on average over a sequence of T tokens; a step of training takes three times as many
+  double law_flops = 0;        // those of them that laws take
   Index state_floats = 0;      // what streaming keeps of a sequence after T tokens
 };
 

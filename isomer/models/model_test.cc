@@ -148,7 +148,8 @@ TEST_P(EveryKind, CostsWhatIsSaidOfIt) {
   SmallModel<float> small(GetParam().config);
   const ModelCost cost = cost_of(GetParam().config, 7);
   EXPECT_EQ(cost.parameters, small.parameters.trained_size());
-  EXPECT_GT(cost.flops_per_token, 0);
+  EXPECT_GT(cost.law_flops, 0);
+  EXPECT_GT(cost.flops_per_token, cost.law_flops);
 }
 
 TEST_P(EveryKind, KeepsItsWeightsInAFile) {

@@ -1,0 +1,38 @@
+#pragma once
+// Whole models for isomer bench --serve: steps of training, and tokens one at a time. Weights are random.
+//   {"op": "train", "case": {"preset", "layers", "width", "vocabulary", "B", "T", "threads"}, "repeat": n, "save": "x"}
+//       -> {"seconds": [of each step], "losses": […], "parameters", "law_flops_per_token" (of a step), "isa", "peak_mib"}
+//   {"op": "generate", "case": {…, "prompt", "weights" instead of B and T}, "repeat": n, "save": "x"}
+//       -> {"seconds": [of each token], "tokens": […], "bytes" (that a token reads), "state_bytes", "isa", "peak_mib"}
+// "weights" is float32 or bf16. "save", which may be left out, is where weights and tokens are written before the first step, so
+// that a peer can start from the same. A model is kept until another case is asked for: steps go on from one request to the next,
+// and tokens start again after the prompt. Models have RMS norms, a GELU MLP of four widths and tied embeddings, and AdamW with
+// clipping trains them.
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "isomer/base/context.h"
+
+namespace isomer::cli {
+
+class ModelServer {
+ public:
+  ModelServer();
+  ~ModelServer();
+  /// Throw Error for a case that no model can be made of.
+  [[nodiscard]] nlohmann::json train(const nlohmann::json& request, Context& context);
+  [[nodiscard]] nlohmann::json generate(const nlohmann::json& request, Context& context);
+
+ private:
+  struct Subject;
+  struct Training;
+  struct Generation;
+  template <class Work>
+  [[nodiscard]] Work& prepare(const nlohmann::json& request, Context& context);
+
+  std::string key_;  // of the request that `kept_` was made for
+  std::unique_ptr<Subject> kept_;
+};
+
+}  // namespace isomer::cli
