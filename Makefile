@@ -15,7 +15,7 @@ CONFIGURE = cmake --preset $(1) $(if $(shell command -v ccache),-DCMAKE_CXX_COMP
 
 help:
 	@echo "make build    the program build/isomer and the library"
-	@echo "make demo     build, prove every law (isomer check), time it (isomer bench --quick)"
+	@echo "make demo     build, check every law, train five mixers on recall, stream text from a small SWAX model: some five minutes"
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops)"
 	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
@@ -30,8 +30,7 @@ build:
 	@ninja -C build -j$(JOBS) program
 
 demo: build
-	build/isomer check --all
-	build/isomer bench --quick
+	@tools/demo
 
 test:
 	@tools/setup test

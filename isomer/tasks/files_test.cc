@@ -69,23 +69,10 @@ TEST_F(TextTask, SaysWhatIsMissing) {
             "text: expected more than 50 bytes for the test, got 5");
 }
 
-/// An IDX file of n pictures of rows × columns; pixel i is i mod 251.
-std::string images_of(char n, char rows, char columns) {
-  std::string bytes{'\0', '\0', '\x08', '\x03', 0, 0, 0, n, 0, 0, 0, rows, 0, 0, 0, columns};
-  for (int i = 0; i < n * rows * columns; ++i) bytes += char(i % 251);
-  return bytes;
-}
-std::string labels_of(const std::string& labels) {
-  return std::string{'\0', '\0', '\x08', '\x01', 0, 0, 0, char(labels.size())} + labels;
-}
-
 struct ImagesTask : Files {
   void SetUp() override {
     Files::SetUp();
-    write("train-images-idx3-ubyte", images_of(3, 4, 6));
-    write("train-labels-idx1-ubyte", labels_of({0, 4, 1}));
-    write("t10k-images-idx3-ubyte", images_of(2, 4, 6));
-    write("t10k-labels-idx1-ubyte", labels_of({2, 3}));
+    write_pictures(folder, {.rows = 4, .columns = 6, .train_labels = {0, 4, 1}, .test_labels = {2, 3}});
   }
   [[nodiscard]] std::unique_ptr<Task> make(const std::string& as) const {
     return make_task("images", {{"path", folder}, {"as", as}, {"patch", "2"}});
@@ -124,14 +111,14 @@ TEST_F(ImagesTask, SeeEveryPictureInAnEpoch) {
 
 TEST_F(ImagesTask, RefuseWhatDoesNotFit) {
   EXPECT_EQ(error_of("images", {{"path", folder}, {"patch", "4"}}), "images: expected a patch that divides 4 × 6 pixels, got 4");
-  write("t10k-labels-idx1-ubyte", labels_of({2, 3, 4}));
+  write("t10k-labels-idx1-ubyte", idx_labels({2, 3, 4}));
   EXPECT_EQ(error(), "images: expected 2 t10k labels, got 3");
-  write("t10k-labels-idx1-ubyte", labels_of({2, 3}));
-  write("t10k-images-idx3-ubyte", images_of(2, 6, 4));
+  write("t10k-labels-idx1-ubyte", idx_labels({2, 3}));
+  write("t10k-images-idx3-ubyte", idx_images(2, 6, 4));
   EXPECT_EQ(error(), "images: expected test images of 4 × 6 pixels, got 6 × 4");
-  write("train-images-idx3-ubyte", labels_of({1, 2, 3}));
+  write("train-images-idx3-ubyte", idx_labels({1, 2, 3}));
   EXPECT_EQ(error(), "images: expected train images with three axes, none empty, got 1 axes or an empty one");
-  write("train-images-idx3-ubyte", images_of(3, 4, 6).substr(0, 40));
+  write("train-images-idx3-ubyte", idx_images(3, 4, 6).substr(0, 40));
   EXPECT_EQ(error(), "cannot read " + (folder / "train-images-idx3-ubyte").string() +
                          ": idx: expected no more numbers than the 24 bytes behind the header");
   fs::remove(folder / "train-images-idx3-ubyte");
