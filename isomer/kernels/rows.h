@@ -2,7 +2,7 @@
 // What the kernels that work row by row share: the rows of a view [.., .., .., D] as plain data, dense whatever the strides,
 // cut into blocks by shape alone.
 //
-//   each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace& scratch) {
+//   each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace& scratch) {
 //     …                                  // in[0].row(r), out.row(r): D dense elements, for r in the range
 //   });
 #include <array>
@@ -123,7 +123,8 @@ struct RowTarget {
 };
 
 /// A pass over the rows of views that have equally many, in parallel: run<I>(in, out, range, scratch) for every block, with the
-/// rows of each of `from` and of `to`.
+/// rows of each of `from` and of `to`. A run takes them by value: kernels that are called row by row would else have them read
+/// from memory again for each.
 template <class T, std::size_t N, class F>
 void each_row_block(const View<const T, 4> (&from)[N], RowTarget<T> to, Context& context, const F& run) {
   const Index R = row_count(from[0]);

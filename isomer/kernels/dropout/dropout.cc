@@ -28,7 +28,7 @@ void dropout(const DropoutOptions& options, View<const T, 4> x, View<T, 4> y, Ac
                          1 / (1 - options.rate)};
   const Index D = x.shape[3];
   const bool add = accumulate == Accumulate::add;
-  const auto run = [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace& scratch) {
+  const auto run = [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace& scratch) {
     std::uint32_t* memory = scratch.take<std::uint32_t>(D + 4 + 4 * kPhiloxLanes);
     for (Index r = range.begin; r < range.end; ++r)
       DropoutKernels<T, I>::apply(mask, D, words_of<I>(mask, r * D, (r + 1) * D, memory), in[0].row(r), add, out.row(r));

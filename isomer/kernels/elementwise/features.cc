@@ -27,8 +27,9 @@ template <class T>
 void softmax(View<const T, 4> x, View<T, 4> y, Context& context) {
   check_shape("softmax", "y of the shape of x,", y.shape, x.shape);
   if (x.size() == 0) return;
-  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
-    for (Index r = range.begin; r < range.end; ++r) RowKernels<T, I>::softmax(x.shape[3], in[0].row(r), out.row(r));
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace&) {
+    const Index D = x.shape[3];
+    for (Index r = range.begin; r < range.end; ++r) RowKernels<T, I>::softmax(D, in[0].row(r), out.row(r));
   });
 }
 
@@ -37,9 +38,11 @@ void softmax_vjp(View<const T, 4> y, View<const T, 4> dy, View<T, 4> dx, Accumul
   check_shape("softmax_vjp", "dy of the shape of y,", dy.shape, y.shape);
   check_shape("softmax_vjp", "dx of the shape of y,", dx.shape, y.shape);
   if (y.size() == 0) return;
-  const auto run = [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+  const auto run = [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace&) {
+    const Index D = y.shape[3];
+    const Accumulate mode = accumulate;
     for (Index r = range.begin; r < range.end; ++r)
-      RowKernels<T, I>::softmax_vjp(y.shape[3], in[0].row(r), in[1].row(r), out.row(r), accumulate);
+      RowKernels<T, I>::softmax_vjp(D, in[0].row(r), in[1].row(r), out.row(r), mode);
   };
   each_row_block<T>({y, dy}, {dx, accumulate}, context, run);
 }
@@ -48,7 +51,7 @@ template <class T>
 void taylor_features(View<const T, 4> x, View<T, 4> y, Context& context) {
   check_shape("taylor_features", "y", y.shape, taylor_shape(x.shape));
   const TaylorScales<T> scales = scales_of<T>(x.shape[3]);
-  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace&) {
     for (Index r = range.begin; r < range.end; ++r) RowKernels<T, I>::taylor(scales, in[0].row(r), out.row(r));
   });
 }
@@ -58,7 +61,7 @@ void taylor_features_vjp(View<const T, 4> x, View<const T, 4> dy, View<T, 4> dx,
   check_shape("taylor_features_vjp", "dy", dy.shape, taylor_shape(x.shape));
   check_shape("taylor_features_vjp", "dx of the shape of x,", dx.shape, x.shape);
   const TaylorScales<T> scales = scales_of<T>(x.shape[3]);
-  const auto run = [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace& scratch) {
+  const auto run = [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace& scratch) {
     T* sums = scratch.take<T>(scales.d);
     for (Index r = range.begin; r < range.end; ++r)
       RowKernels<T, I>::taylor_vjp(scales, in[0].row(r), in[1].row(r), sums, out.row(r), accumulate);

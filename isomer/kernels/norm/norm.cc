@@ -52,7 +52,7 @@ void norm(View<const T, 4> x, NormParameters<T> parameters, NormOptions options,
   const NormJob<T> job = make_job<T>("norm", x, parameters, options, {}, context.workspace());
   check_shape("norm", "y of the shape of x,", y.shape, x.shape);
   if (x.size() == 0) return;
-  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace&) {
     NormKernels<T, I>::forward(job, in[0], out, range);
   });
 }

@@ -92,7 +92,7 @@ TurnTable<T> table_of(const char* op, View<const T, 4> x, View<const T, 4> given
 
 template <class T>
 void rotate_all(View<const T, 4> x, const TurnTable<T>& table, Direction direction, View<T, 4> y, Context& context) {
-  each_row_block<T>({x}, {y}, context, [&]<Isa I>(const auto& in, const Rows<T>& out, RowRange range, Workspace&) {
+  each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace&) {
     const auto rotate = direction == Direction::forward ? RotaryKernels<T, I>::rotate : RotaryKernels<T, I>::rotate_back;
     for (Index r = range.begin; r < range.end; ++r) rotate(table.half, table.row(r), in[0].row(r), out.row(r));
   });
