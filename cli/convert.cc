@@ -1,6 +1,5 @@
 // isomer convert: a trained model with other mixers, as a run that can be trained on.
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -27,10 +26,8 @@ struct Request {
 
 Index number_of(std::string_view text, const std::string& all) {
   Index number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
   // More layers than any model has.
-  if (problem != std::errc() || stop != end || number < 0 || number > 100000)
+  if (!parse_number(text, number) || number < 0 || number > 100000)
     throw Error("--layers: expected numbers and ranges of layers (0,2 or 1-3), got " + all);
   return number;
 }

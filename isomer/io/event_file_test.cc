@@ -1,12 +1,10 @@
 #include "isomer/io/event_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "isomer/base/error.h"
+#include "isomer/io/text.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -22,14 +20,13 @@ TEST(EventFile, HasTheChecksumOfTheStandard) {
 /// Bytes taken apart by hand: two records that every file begins with, then one event. tests/tensorboard_test.py reads whole
 /// runs.
 TEST(EventFile, WritesTheBytesOfTheFormat) {
-  const std::string path = (std::filesystem::temp_directory_path() / ("event_file_test_" + std::to_string(::getpid()))).string();
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "events";
   {
     EventFile file(path, 0.0);
     file.add({.step = 300, .wall_time = 1.0, .scalars = {{"a", 2.0}}});
   }
-  std::ifstream in(path, std::ios::binary);
-  const std::string got(std::istreambuf_iterator<char>(in), {});
-  std::filesystem::remove(path);
+  const std::string got = read_text(path);
   const std::string message(
       "\x09\0\0\0\0\0\0\xf0\x3f"  // wall_time = 1
       "\x10\xac\x02"              // step = 300

@@ -1,18 +1,18 @@
 #include "isomer/io/file_lock.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "isomer/base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
 
 TEST(FileLock, IsHeldByOneAtATime) {
-  const std::string path = (std::filesystem::temp_directory_path() / ("file_lock_test_" + std::to_string(::getpid()))).string();
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "lock";
   EXPECT_THROW((void)FileLock::take(path), Error);
   EXPECT_FALSE(FileLock::is_held(path));
   std::ofstream(path) << "x";
@@ -25,7 +25,6 @@ TEST(FileLock, IsHeldByOneAtATime) {
   }
   EXPECT_FALSE(FileLock::is_held(path));
   EXPECT_TRUE(FileLock::take(path).has_value());
-  std::filesystem::remove(path);
 }
 
 }  // namespace

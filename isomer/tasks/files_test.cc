@@ -1,11 +1,11 @@
 // Tasks that read files: text and images.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "isomer/tasks/testing.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -13,9 +13,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Files : testing::Test {
-  fs::path folder = fs::temp_directory_path() / ("isomer-tasks-" + std::to_string(::getpid()));
+  tests::TemporaryFolder temporary;
+  fs::path folder = temporary.path;
   void SetUp() override { fs::create_directories(folder / "sub" / ".hidden"); }
-  void TearDown() override { fs::remove_all(folder); }
   void write(const std::string& name, const std::string& bytes) const { std::ofstream(folder / name, std::ios::binary) << bytes; }
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include "isomer/base/error.h"
@@ -148,7 +147,7 @@ struct MixerParameter {
     constexpr std::string_view kLayers = "layers.", kMixer = ".mixer.";
     const std::size_t mixer = name.find(kMixer);
     if (!name.starts_with(kLayers) || mixer == std::string_view::npos) return;
-    std::from_chars(name.data() + kLayers.size(), name.data() + mixer, layer);
+    if (!parse_number(name.substr(kLayers.size(), mixer - kLayers.size()), layer)) return;
     part = name.substr(mixer + kMixer.size());
     part = part.substr(0, part.find('.'));
   }

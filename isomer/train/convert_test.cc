@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "isomer/base/error.h"
 #include "isomer/train/transfer.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -41,12 +41,7 @@ Recipe single(const std::string& preset, const Settings& options = {}) {
 }
 
 std::string error_of(const Recipe& recipe, const ConversionRequest& request) {
-  try {
-    (void)plan_conversion(recipe, request);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return tests::error_of([&] { (void)plan_conversion(recipe, request); });
 }
 
 /// The logits after every token of an example, one after the other.
@@ -184,13 +179,8 @@ TEST(Transfer, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(Transfer, SaysThatThereIsNothingToLearn) {
   Converted c(recipe_with({}), {.mixer = "linear-elu"});
-  try {
-    (void)transfer(c.from, c.to, c.fates, {.steps = 1}, c.context);
-    FAIL() << "expected an error";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "transfer: the new layer 0 (linear-elu) has nothing to learn: all of its parameters are kept or fixed");
-  }
+  EXPECT_EQ(tests::error_of([&] { (void)transfer(c.from, c.to, c.fates, {.steps = 1}, c.context); }),
+            "transfer: the new layer 0 (linear-elu) has nothing to learn: all of its parameters are kept or fixed");
 }
 
 }  // namespace

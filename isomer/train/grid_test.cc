@@ -1,13 +1,12 @@
 #include "isomer/train/grid.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "isomer/train/testing.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -15,7 +14,6 @@ namespace {
 class Grid : public ::testing::Test {
  protected:
   void SetUp() override { std::ofstream(path_) << tests::kSmallRecipe; }
-  void TearDown() override { std::filesystem::remove(path_); }
   [[nodiscard]] std::vector<GridPoint> points(const std::vector<std::string>& grid, const Overrides& overrides = {}) const {
     return grid_of(parse_grid(grid), path_, overrides);
   }
@@ -23,7 +21,8 @@ class Grid : public ::testing::Test {
     return tests::error_of([&] { (void)points(grid); });
   }
 
-  std::string path_ = (std::filesystem::temp_directory_path() / ("grid_test_" + std::to_string(::getpid()) + ".toml")).string();
+  tests::TemporaryFolder folder_;
+  std::string path_ = folder_.path / "small.toml";
 };
 
 TEST_F(Grid, IsEveryCombination) {
