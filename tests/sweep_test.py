@@ -99,6 +99,23 @@ def a_run_that_fails_is_a_row(recipe, out):
     expect(states(out) == {"lr=1e-3": "finished", "lr=1e30": "failed"}, f"runs: {states(out)}")
 
 
+def a_goal_ends_a_run(top):
+    """Of errors the least is the best, and a run that has reached its goal trains no further."""
+    recipe, out = top / "regression.toml", top / "goal"
+    head, rest = RECIPE.split("[task]")
+    recipe.write_text(head + '[task]\nname = "regression"\n[train]' + rest.split("[train]")[1])
+    grid = ["sweep", recipe, "--grid", "lr=1e-3,1e-2,3e-2", "--set", "train.stop_at=1e9", "--out", out]
+    swept = isomer(*grid)
+    expect(swept.returncode == 0, swept.stderr)
+    expect([(row["state"], row["step"]) for row in rows(out)] == 3 * [("finished", 20)], f"rows: {rows(out)}")
+    values = [row["value"] for row in rows(out)]
+    expect(values == sorted(values), f"the least error is not first: {values}")
+    before = record(out / "lr=1e-3")
+    again = isomer("train", out / "lr=1e-3" / "recipe.toml", "--out", out / "lr=1e-3", "--resume")
+    expect(again.returncode == 0 and "reached its goal after 20 steps" in again.stdout, again.stdout + again.stderr)
+    expect(record(out / "lr=1e-3") == before, "a run that has reached its goal went on")
+
+
 def is_trained_by_one_at_a_time(recipe, run):
     training = subprocess.Popen(command("train", recipe, "--out", run, "--threads", 1, "--set", "train.steps=1000000"),
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -122,6 +139,7 @@ def main():
         trains_every_combination(recipe, top / "grid")
         goes_on_after_a_stop(recipe, top / "stopped")
         a_run_that_fails_is_a_row(recipe, top / "failed")
+        a_goal_ends_a_run(top)
         is_trained_by_one_at_a_time(recipe, top / "one")
         typo = isomer("sweep", recipe, "--grid", "mixr=gla")
         expect(typo.returncode == 2 and typo.stderr == "isomer sweep: --grid: unknown key mixr, did you mean mixer?\n", typo.stderr)
