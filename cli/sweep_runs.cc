@@ -142,8 +142,9 @@ class Crew {
     if (stopping) text = "stopping, " + text;
     for (const Busy& one : busy_) {
       const Position at = position_of(*one.run);
-      text += "  | " + one.run->point.name + " " + std::to_string(at.step) + "/" +
-              std::to_string(one.run->point.recipe.train.steps) + " loss " + formatted("%.4g", at.loss);
+      text +=
+          "  | " + one.run->point.name + " " + std::to_string(at.step) + "/" + std::to_string(one.run->point.recipe.train.steps);
+      if (at.step > 0) text += " loss " + formatted("%.4g", at.loss);
     }
     return text;
   }

@@ -172,9 +172,7 @@ std::string_view name_of(RunState state) {
 
 RunState state_of(const RunFolder& folder) {
   if (folder.is_claimed()) return RunState::running;
-  const json state = json::parse(folder.latest_text("state.json"), nullptr, false);
-  if (state.is_object() && state.contains("/extra/finished"_json_pointer) && state["extra"]["finished"] == true)
-    return RunState::finished;
+  if (folder.has_checkpoint() && last_progress(folder).finished) return RunState::finished;
   const std::vector<std::string> lines = folder.metrics();
   const json last = lines.empty() ? json() : json::parse(lines.back(), nullptr, false);
   return last.is_object() && last.contains("failed") ? RunState::failed : RunState::stopped;
