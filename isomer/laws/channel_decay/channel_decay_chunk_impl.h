@@ -207,8 +207,8 @@ void weigh(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, Prefetc
     const Index begin = block_begin(n), m = block_end(n, x.C) - begin;
     // Whole vectors: what this writes beyond the older blocks is overwritten by the block's own weights.
     if (n > 0)
-      gemm::multiply<T, I>(gemm::Full{}, m, round_up(begin, simd::Vec<T, I>::lanes), x.K, {s.q_block + begin * R, R, 1}, s.kt, s.kt_stride,
-                           s.qw + begin * s.qw_stride + x.K, s.qw_stride, gemm::Store::set, prefetch);
+      gemm::multiply<T, I>(gemm::Full{}, m, round_up(begin, simd::Vec<T, I>::lanes), x.K, {s.q_block + begin * R, R, 1}, s.kt,
+                           s.kt_stride, s.qw + begin * s.qw_stride + x.K, s.qw_stride, gemm::Store::set, prefetch);
     if (rule.before)
       weigh_block<T, I, true>(rule, s, x.K, x.C, begin, m);
     else
