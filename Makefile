@@ -55,7 +55,6 @@ bench-train: build
 
 lint:
 	@tools/setup lint
-	@test -e build/build.ninja || $(call CONFIGURE,release)
 	@tools/lint $(JOBS)
 
 format:

@@ -36,6 +36,7 @@ pid_t start_child(const std::vector<std::string>& arguments, const std::string& 
   std::vector<std::string> words{"isomer"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const pid_t parent = ::getpid(), child = ::fork();

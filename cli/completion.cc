@@ -39,7 +39,8 @@ std::string options_of(const CLI::App& command) {
 
 std::string cases_of(const std::vector<std::pair<std::string, std::string>>& lines) {
   std::string text;
-  for (const auto& [pattern, words] : lines) text += "    " + pattern + ") echo '" + words + "' ;;\n";
+  for (const auto& [pattern, words] : lines)
+    text.append("    ").append(pattern).append(") echo '").append(words).append("' ;;\n");
   return text;
 }
 

@@ -160,7 +160,7 @@ void bench_layers(const LayersRequest& request, Context& context) {
     const std::string name(preset->name);
     progress.show("checking " + name + " before it is timed");
     if (const std::string red = red_row(*preset, context); !red.empty()) {
-      refused += (refused.empty() ? "" : "; ") + name + " is not timed because its check fails: " + red;
+      refused.append(refused.empty() ? "" : "; ").append(name).append(" is not timed because its check fails: ").append(red);
       continue;
     }
     progress.show("the sgemm peak");

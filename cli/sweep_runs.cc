@@ -1,10 +1,10 @@
 #include "cli/sweep_runs.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <deque>
 #include <filesystem>
 #include <fstream>

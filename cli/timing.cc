@@ -33,6 +33,7 @@ Timing measure(const BenchWork& work, Context& context, double budget) {
   }
   const double middle = median(samples);
   std::vector<double> deviations;
+  deviations.reserve(samples.size());
   for (double sample : samples) deviations.push_back(std::abs(sample - middle));
   return {middle, median(deviations), int(samples.size())};
 }

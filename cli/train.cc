@@ -62,7 +62,7 @@ class Display {
 std::string default_folder(const std::string& recipe) {
   const std::string stem = std::filesystem::path(recipe).stem().string();
   for (int i = 1;; ++i) {
-    const std::string path = "runs/" + stem + (i == 1 ? "" : "-" + std::to_string(i));
+    std::string path = "runs/" + stem + (i == 1 ? "" : "-" + std::to_string(i));
     if (!std::filesystem::exists(path)) return path;
   }
 }

@@ -145,8 +145,8 @@ Var<T> attention_divergence(Tape<T>& tape, const DivergenceVars<T>& in, const At
     const View<const T, 2> own_q = head_of<const T>(q.value, b, h, H), own_k = head_of<const T>(k.value, b, h, H);
     matmul(head_of(in.q, b, h, H), transposed(head_of(in.k, b, h, H)), logits, context);
     matmul(own_q, transposed(own_k), weights, context);
-    context.parallel(L, [&](Index t, Workspace&) {
-      rows[t] = DivergenceRow{options, t, L}(logits.at(t), scale, weights.at(t), factor);
+    context.parallel(L, [&, length = L](Index t, Workspace&) {
+      rows[t] = DivergenceRow{options, t, length}(logits.at(t), scale, weights.at(t), factor);
     });
     for (Index t = 0; t < L; ++t) sum += rows[t];
     const View<const T, 2> gradient = weights;
