@@ -55,7 +55,7 @@ template <class T, Isa I>
 void multiply_block(const Problem<T>& x, Index p, Index depth, T* packed, Context& context) {
   context.parallel(ceil_div(x.N, kPackColumns), [&](Index task, Workspace&) {
     const Index j = task * kPackColumns;
-    gemm::pack_columns<T, I>(depth, std::min(kPackColumns, x.N - j), shifted(x.b, p, j), packed + depth * j);
+    gemm::Kernels<T, I>::pack_columns(depth, std::min(kPackColumns, x.N - j), shifted(x.b, p, j), packed + depth * j);
   });
   const Index row_parts = std::max(ceil_div(x.M, kRows), std::min(kTasks, ceil_div(x.M, kFewRows)));
   const Parts rows(x.M, ceil_div(x.M, row_parts), 6);
@@ -66,9 +66,9 @@ void multiply_block(const Problem<T>& x, Index p, Index depth, T* packed, Contex
     const Index i = task / columns.count * rows.step, j = task % columns.count * columns.step;
     const Index m = std::min(rows.step, x.M - i), n = std::min(columns.step, x.N - j);
     T* block = scratch.take<T>(m * kDepth);
-    gemm::pack_rows<T, I>(m, depth, shifted(x.a, i, p), x.alpha, block, kDepth);
-    gemm::multiply_packed<T, I>(m, n, depth, Matrix<T>{block, kDepth, 1}, packed + depth * j,
-                                Block<T>{x.c.at(i, j), x.c.stride[0], x.add || p > 0});
+    gemm::Kernels<T, I>::pack_rows(m, depth, shifted(x.a, i, p), x.alpha, block, kDepth);
+    gemm::Kernels<T, I>::multiply_packed(m, n, depth, Matrix<T>{block, kDepth, 1}, packed + depth * j,
+                                         Block<T>{x.c.at(i, j), x.c.stride[0], x.add || p > 0});
   });
 }
 
@@ -77,8 +77,8 @@ void multiply_few(const Problem<T>& x, Matrix<W> b, Context& context) {
   const Parts columns(x.N, std::max<Index>(1, kFewElements / x.K), 4);
   context.parallel(columns.count, [&](Index task, Workspace&) {
     const Index j = task * columns.step;
-    gemm::multiply_few<T, W, I>(x.M, std::min(columns.step, x.N - j), x.K, x.a, shifted(b, 0, j), x.alpha,
-                                Block<T>{x.c.at(0, j), x.c.stride[0], x.add});
+    gemm::FewRows<T, W, I>::multiply(x.M, std::min(columns.step, x.N - j), x.K, x.a, shifted(b, 0, j), x.alpha,
+                                     Block<T>{x.c.at(0, j), x.c.stride[0], x.add});
   });
 }
 
@@ -86,7 +86,7 @@ void multiply_few(const Problem<T>& x, Matrix<W> b, Context& context) {
 template <class T, Isa I>
 void multiply(const Problem<T>& x, Context& context) {
   if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1))
-    return gemm::multiply_direct<T, I>(x.M, x.N, x.K, x.a, x.b, Block<T>{x.c.data, x.c.stride[0], x.add});
+    return gemm::Kernels<T, I>::multiply_direct(x.M, x.N, x.K, x.a, x.b, Block<T>{x.c.data, x.c.stride[0], x.add});
   if (x.M <= kInPlaceRows && x.a.column == 1 && x.b.row == 1) return multiply_few<T, T, I>(x, x.b, context);
   const Workspace::Scope scope(context.workspace());
   const Parts depths(x.K, kDepth, 1);

@@ -3,20 +3,9 @@
 #include "isomer/kernels/gemm/gemm_impl.h"
 
 namespace isomer::gemm {
-
-template void pack_rows<float, Isa::avx512>(Index, Index, Matrix<float>, float, float*, Index) noexcept;
-template void pack_columns<float, Isa::avx512>(Index, Index, Matrix<float>, float*) noexcept;
-template void multiply_packed<float, Isa::avx512>(Index, Index, Index, Matrix<float>, const float*, Block<float>) noexcept;
-template void multiply_direct<float, Isa::avx512>(Index, Index, Index, Matrix<float>, Matrix<float>, Block<float>) noexcept;
-template void multiply_few<float, float, Isa::avx512>(Index, Index, Index, Matrix<float>, Matrix<float>, float,
-                                                      Block<float>) noexcept;
-template void multiply_few<float, Bf16, Isa::avx512>(Index, Index, Index, Matrix<float>, Matrix<Bf16>, float,
-                                                     Block<float>) noexcept;
-template void pack_rows<double, Isa::avx512>(Index, Index, Matrix<double>, double, double*, Index) noexcept;
-template void pack_columns<double, Isa::avx512>(Index, Index, Matrix<double>, double*) noexcept;
-template void multiply_packed<double, Isa::avx512>(Index, Index, Index, Matrix<double>, const double*, Block<double>) noexcept;
-template void multiply_direct<double, Isa::avx512>(Index, Index, Index, Matrix<double>, Matrix<double>, Block<double>) noexcept;
-template void multiply_few<double, double, Isa::avx512>(Index, Index, Index, Matrix<double>, Matrix<double>, double,
-                                                        Block<double>) noexcept;
-
+template struct Kernels<float, Isa::avx512>;
+template struct Kernels<double, Isa::avx512>;
+template struct FewRows<float, float, Isa::avx512>;
+template struct FewRows<float, Bf16, Isa::avx512>;
+template struct FewRows<double, double, Isa::avx512>;
 }  // namespace isomer::gemm

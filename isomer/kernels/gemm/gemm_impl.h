@@ -6,7 +6,7 @@
 namespace isomer::gemm {
 
 template <class T, Isa I>
-void pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* dst, Index stride) noexcept {
+void Kernels<T, I>::pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* dst, Index stride) noexcept {
   using V = simd::Vec<T, I>;
   if (a.column == 1) {
     for (Index i = 0; i < rows; ++i)
@@ -19,11 +19,11 @@ void pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* dst, Index stri
   else
     for (Index i = 0; i < rows; ++i)
       for (Index p = 0; p < depth; ++p) dst[i * stride + p] = a.data[i * a.row + p * a.column];
-  if (alpha != T(1)) pack_rows<T, I>(rows, depth, Matrix<T>{dst, stride, 1}, alpha, dst, stride);
+  if (alpha != T(1)) pack_rows(rows, depth, Matrix<T>{dst, stride, 1}, alpha, dst, stride);
 }
 
 template <class T, Isa I>
-void pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept {
+void Kernels<T, I>::pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept {
   constexpr Index width = kTileColumns<T, I>;
   if (b.column == 1) return pack<T, I>(depth, columns, b.data, b.row, dst, depth * width);
   if (b.row == 1) return pack_transposed<T, I>(columns, depth, b.data, b.column, dst);
@@ -34,16 +34,16 @@ void pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept {
 }
 
 template <class T, Isa I>
-void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept {
+void Kernels<T, I>::multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept {
   constexpr Index width = kTileColumns<T, I>;
-  multiply<T, I>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, Panels<T>{b, width, depth * width}, c.data, c.row,
-                 c.add ? Store::add : Store::set);
+  gemm::multiply<T, I>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, Panels<T>{b, width, depth * width}, c.data,
+                       c.row, c.add ? Store::add : Store::set);
 }
 
 template <class T, Isa I>
-void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept {
-  multiply<T, I>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, b.data, b.row, c.data, c.row,
-                 c.add ? Store::add : Store::set);
+void Kernels<T, I>::multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept {
+  gemm::multiply<T, I>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, b.data, b.row, c.data, c.row,
+                       c.add ? Store::add : Store::set);
 }
 
 // Numbers of a weight as a vector, all lanes or the first n.
@@ -104,7 +104,7 @@ ISOMER_INLINE void multiply_row(Index depth, const T* a, const W* b, Index step,
 }
 
 template <class T, class W, Isa I>
-void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept {
+void FewRows<T, W, I>::multiply(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept {
   Index j = 0;
   for (; j + 4 <= N; j += 4)
     for (Index i = 0; i < M; ++i)

@@ -24,26 +24,25 @@ struct Block {
 /// A multiple of the width of a panel on every instruction set: columns are cut only here.
 inline constexpr Index kPanelMultiple = 32;
 
-/// dst = alpha · A [rows, depth], rows `stride` apart.
 template <class T, Isa I>
-void pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* dst, Index stride) noexcept;
+struct Kernels {
+  /// dst = alpha · A [rows, depth], rows `stride` apart.
+  static void pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* dst, Index stride) noexcept;
+  /// dst [depth · round_up(columns, kPanelMultiple)] = the panels of B [depth, columns]; column j starts at depth · j when j is
+  /// a multiple of kPanelMultiple.
+  static void pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept;
+  /// C [M, N] = or += A [M, depth] · B, with B as pack_columns left it.
+  static void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept;
+  /// The same for a B with dense rows that is small enough to stay in cache unpacked.
+  static void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
+};
 
-/// dst [depth · round_up(columns, kPanelMultiple)] = the panels of B [depth, columns]; column j starts at depth · j when j is
-/// a multiple of kPanelMultiple.
-template <class T, Isa I>
-void pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept;
-
-/// C [M, N] = or += A [M, depth] · B, with B as pack_columns left it.
-template <class T, Isa I>
-void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept;
-
-/// The same for a B with dense rows that is small enough to stay in cache unpacked.
-template <class T, Isa I>
-void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
-
-/// C [M, N] = or += alpha · A · B for few rows of A, which are dense, and a B with dense columns: B is read once and in place, so
-/// that the product of a vector runs at the speed of memory. W is T or, for float, Bf16.
+/// With W, which is T or, for float, Bf16, as the type of B.
 template <class T, class W, Isa I>
-void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept;
+struct FewRows {
+  /// C [M, N] = or += alpha · A · B for few rows of A, which are dense, and a B with dense columns: B is read once and in place,
+  /// so that the product of a vector runs at the speed of memory.
+  static void multiply(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept;
+};
 
 }  // namespace isomer::gemm

@@ -3,20 +3,9 @@
 #include "isomer/kernels/gemm/gemm_impl.h"
 
 namespace isomer::gemm {
-
-template void pack_rows<float, Isa::scalar>(Index, Index, Matrix<float>, float, float*, Index) noexcept;
-template void pack_columns<float, Isa::scalar>(Index, Index, Matrix<float>, float*) noexcept;
-template void multiply_packed<float, Isa::scalar>(Index, Index, Index, Matrix<float>, const float*, Block<float>) noexcept;
-template void multiply_direct<float, Isa::scalar>(Index, Index, Index, Matrix<float>, Matrix<float>, Block<float>) noexcept;
-template void multiply_few<float, float, Isa::scalar>(Index, Index, Index, Matrix<float>, Matrix<float>, float,
-                                                      Block<float>) noexcept;
-template void multiply_few<float, Bf16, Isa::scalar>(Index, Index, Index, Matrix<float>, Matrix<Bf16>, float,
-                                                     Block<float>) noexcept;
-template void pack_rows<double, Isa::scalar>(Index, Index, Matrix<double>, double, double*, Index) noexcept;
-template void pack_columns<double, Isa::scalar>(Index, Index, Matrix<double>, double*) noexcept;
-template void multiply_packed<double, Isa::scalar>(Index, Index, Index, Matrix<double>, const double*, Block<double>) noexcept;
-template void multiply_direct<double, Isa::scalar>(Index, Index, Index, Matrix<double>, Matrix<double>, Block<double>) noexcept;
-template void multiply_few<double, double, Isa::scalar>(Index, Index, Index, Matrix<double>, Matrix<double>, double,
-                                                        Block<double>) noexcept;
-
+template struct Kernels<float, Isa::scalar>;
+template struct Kernels<double, Isa::scalar>;
+template struct FewRows<float, float, Isa::scalar>;
+template struct FewRows<float, Bf16, Isa::scalar>;
+template struct FewRows<double, double, Isa::scalar>;
 }  // namespace isomer::gemm
