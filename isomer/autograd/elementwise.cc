@@ -9,9 +9,14 @@
 
 namespace isomer {
 
+namespace {
+/// Is f(x) = x?
+bool plain(Unary f, UnaryOptions options) { return f == Unary::identity && options.scale == 1; }
+}  // namespace
+
 template <class T>
 Var<T> unary(Tape<T>& tape, Unary f, Var<T> x, UnaryOptions options) {
-  if (f == Unary::identity) return x;
+  if (plain(f, options)) return x;
   const Var<T> y = tape.make(x.shape(), {x});
   unary<T>(f, options, x.value, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
@@ -103,7 +108,7 @@ Var<T> concat(Tape<T>& tape, std::span<const Mapped<T>> parts) {
   Index begin = 0;
   for (const auto& [x, f, options] : all) {
     const View<T, 4> to = slice(y.value, 3, begin, x.dim(3));
-    if (f == Unary::identity)
+    if (plain(f, options))
       copy<T>(x.value, to, tape.context());
     else
       unary<T>(f, options, x.value, to, tape.context());
@@ -117,7 +122,7 @@ Var<T> concat(Tape<T>& tape, std::span<const Mapped<T>> parts) {
       at += x.dim(3);
       const auto dx = back.target(x);
       if (!dx.present()) continue;
-      if (f == Unary::identity)
+      if (plain(f, options))
         sum_to<T>({.x = part}, dx.view, dx.mode, back.context());
       else
         unary_vjp<T>(f, options, x.value, part, dx.view, dx.mode, back.context());

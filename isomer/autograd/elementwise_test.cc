@@ -49,9 +49,20 @@ TEST(ElementwiseOps, RowsHaveTheGradientsOfTheirEquations) {
   expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return taylor_features(tape, in[0]); });
 }
 
+TEST(ElementwiseOps, AFactorIsNotLostOnTheIdentity) {
+  Context context(1);
+  Tape<D> tape(context);
+  testing::Values in = x(1);
+  const Var<D> a = tape.input(contiguous(in.data.data(), in.shape));
+  const Var<D> b = unary(tape, Unary::identity, a, {.scale = -2});
+  EXPECT_EQ(b.value.data[0], -2 * in.data[0]);
+  EXPECT_EQ(unary(tape, Unary::identity, a).value.data, a.value.data);
+}
+
 TEST(ElementwiseOps, ConcatGivesEveryPartItsGradient) {
   expect_gradients({x(1), random_values({2, 3, 2, 1}, 2)}, [](Tape<D>& tape, Vars in) {
-    const std::array<Mapped<D>, 3> parts{{{in[0]}, {in[1]}, {in[0], Unary::tanh, {.scale = -3}}}};
+    const std::array<Mapped<D>, 4> parts{
+        {{in[0]}, {in[1]}, {in[0], Unary::tanh, {.scale = -3}}, {in[1], Unary::identity, {.scale = 2}}}};
     return unary(tape, Unary::square, concat<D>(tape, parts));
   });
 }
