@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <vector>
+#include <sstream>
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
@@ -26,6 +26,13 @@ bool parse(std::string_view text, T& value) {
   return true;
 }
 }  // namespace
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream all(text);
+  for (std::string part; std::getline(all, part, separator);) parts.push_back(part);
+  return parts;
+}
 
 bool parse_number(std::string_view text, double& value) { return parse(text, value); }
 bool parse_number(std::string_view text, Index& value) { return parse(text, value); }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "isomer/base/index.h"
 
@@ -30,6 +31,9 @@ void require_known(std::string_view who, const Settings& settings, std::span<con
 [[nodiscard]] bool parse_number(std::string_view text, double& value);
 [[nodiscard]] bool parse_number(std::string_view text, Index& value);
 [[nodiscard]] bool parse_number(std::string_view text, std::uint64_t& value);
+
+/// What stands between separators; nothing behind the last one.
+[[nodiscard]] std::vector<std::string> split(const std::string& text, char separator);
 
 // Readers of options. Each throws Error with what was expected when the text does not parse.
 [[nodiscard]] bool read_bool(const Settings& settings, std::string_view name, bool fallback);

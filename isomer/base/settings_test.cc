@@ -61,6 +61,13 @@ TEST(Settings, SayWhatWasExpected) {
   EXPECT_EQ(error("summ", choice), "x: expected none, sum or max, got summ");
 }
 
+TEST(Settings, ListsAreSplitAtTheirSeparators) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split("gla,softmax*2", ','), (Parts{"gla", "softmax*2"}));
+  EXPECT_EQ(split(",a,,b,", ','), (Parts{"", "a", "", "b"}));
+  EXPECT_EQ(split("", ','), Parts{});
+}
+
 TEST(Settings, UnknownOnesNameTheNearest) {
   constexpr std::array<OptionSpec, 2> options{{{"pairs", "4", ""}, {"length", "64", ""}}};
   EXPECT_NO_THROW(require_known("mqar", {{"pairs", "8"}}, options));

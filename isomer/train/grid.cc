@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "isomer/base/error.h"
+#include "isomer/base/settings.h"
 #include "isomer/base/suggest.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/train/session.h"
@@ -29,13 +29,6 @@ std::string key_named(const std::string& name) {
   // Options of tasks and mixers are checked by them.
   if (name == "mixer" || name.starts_with("task.") || name.starts_with("mixer.")) return name;
   fail("--grid", "unknown key ", name, did_you_mean(name, known));
-}
-
-std::vector<std::string> parts_of(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::stringstream all(text);
-  for (std::string part; std::getline(all, part, separator);) parts.push_back(part);
-  return parts;
 }
 
 void add_piece(std::vector<GridAxis>& axes, std::string piece) {
@@ -108,7 +101,7 @@ std::vector<GridAxis> parse_grid(const std::vector<std::string>& texts) {
   std::vector<GridAxis> axes;
   for (const std::string& text : texts) {
     require(text.find('=') < text.find(','), "--grid", "expected KEY=VALUE,VALUE,…, got ", text);
-    for (const std::string& piece : parts_of(text, ',')) add_piece(axes, piece);
+    for (const std::string& piece : split(text, ',')) add_piece(axes, piece);
   }
   require(!axes.empty(), "--grid", "expected at least one KEY=VALUE,VALUE,…, got none");
   return axes;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
@@ -117,10 +116,7 @@ class Reader : public Binder {
     if (found == entries_.end()) return;
     const TomlEntry& entry = *found->second;
     value = entry.items;
-    if (!entry.is_array) {  // --set model.layers=gla,softmax
-      std::stringstream parts(entry.text);
-      for (std::string part; std::getline(parts, part, ',');) value.push_back(part);
-    }
+    if (!entry.is_array) value = split(entry.text, ',');  // --set model.layers=gla,softmax
     if (value.empty()) wrong(key, "at least one name", "none");
   }
 
