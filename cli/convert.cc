@@ -6,7 +6,9 @@
 
 #include "cli/command.h"
 #include "cli/report.h"
+#include "cli/run_summary.h"
 #include "isomer/base/error.h"
+#include "isomer/base/settings.h"
 #include "isomer/train/trainer.h"
 #include "isomer/train/transfer.h"
 
@@ -35,8 +37,7 @@ Index number_of(std::string_view text, const std::string& all) {
 /// "0,2", "1-3", "0,4-6"
 std::vector<Index> layers_of(const std::string& text) {
   std::vector<Index> layers;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
+  for (const std::string& part : split(text, ',')) {
     const std::size_t dash = part.find('-');
     const Index first = number_of(part.substr(0, dash), text);
     const Index last = dash == std::string::npos ? first : number_of(part.substr(dash + 1), text);
@@ -46,9 +47,7 @@ std::vector<Index> layers_of(const std::string& text) {
   return layers;
 }
 
-std::string text_of(double x) { return formatted("%.4g", x); }
-
-std::string text_of(const graph::Init& init) {
+std::string start_of(const graph::Init& init) {
   using Kind = graph::Init::Kind;
   switch (init.kind) {
     case Kind::constant: return text_of(init.a);
@@ -73,7 +72,7 @@ void print_parameters(const std::vector<ConvertedParameter>& fates) {
   for (const ConvertedParameter& p : fates) {
     const std::string prefix = "layers." + std::to_string(p.layer) + ".mixer.";
     const std::vector<std::string> row{p.name.substr(prefix.size()), shape_text(p.shape), std::string(name_of(p.fate)),
-                                       p.fate == Fate::fresh ? text_of(p.init) : ""};
+                                       p.fate == Fate::fresh ? start_of(p.init) : ""};
     std::string& of = layers[row];
     if (of.empty()) order.push_back(row);
     of += (of.empty() ? "" : ",") + std::to_string(p.layer);
@@ -98,7 +97,7 @@ ordered_json rows_of(const std::vector<ConvertedParameter>& fates, const std::ve
   auto rows = ordered_json::array();
   for (const ConvertedParameter& p : fates) {
     ordered_json row{{"layer", p.layer}, {"parameter", p.name}, {"shape", p.shape}, {"fate", name_of(p.fate)}};
-    if (p.fate == Fate::fresh) row["start"] = text_of(p.init);
+    if (p.fate == Fate::fresh) row["start"] = start_of(p.init);
     rows.push_back(row);
   }
   for (const TransferReport& r : reports)
@@ -143,7 +142,7 @@ int convert_request(const Request& request) {
   print_parameters(fates);
   std::cout << "everything outside of these mixers is kept\n";
   print_transfer(reports, request.transfer);
-  std::cout << "fine-tune with: isomer train " << request.out << "/recipe.toml --out " << request.out << " --resume\n";
+  std::cout << "fine-tune with: " << resume_command(request.out) << "\n";
   return kDone;
 }
 }  // namespace
@@ -156,8 +155,7 @@ Command convert_command(CLI::App& app) {
   app.add_option("--layers", request->layers, "Which layers, e.g. 0,2 or 1-3 [all]");
   app.add_option("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [0]")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--set", request->settings, "A key of the new recipe, e.g. mixer.luna.features=16 or train.steps=500")
-      ->allow_extra_args(false);
+  add_set(app, request->settings, "A key of the new recipe, e.g. mixer.luna.features=16 or train.steps=500");
   app.add_flag("--json", request->json, "One JSON object instead of a table");
   add_threads(app, request->threads);
   app.footer("Example:\n  isomer convert runs/mqar --mixer hedgehog --transfer 300 --set train.steps=500 --out runs/hedgehog");

@@ -32,8 +32,8 @@ int eval_request(const Request& request) {
                           {"examples", eval.examples}}});
   } else {
     std::cout << request.run << ", step " << session->steps_done() << ", " << session->recipe().task << ": "
-              << name_of(eval.metric) << " " << formatted("%.4g", eval.value) << ", loss " << formatted("%.4g", eval.loss)
-              << " on " << eval.examples << " test examples\n";
+              << name_of(eval.metric) << " " << text_of(eval.value) << ", loss " << text_of(eval.loss) << " on " << eval.examples
+              << " test examples\n";
   }
   return kDone;
 }

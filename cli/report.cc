@@ -74,6 +74,8 @@ std::string formatted(const char* format, double x) {
   return text;
 }
 
+std::string text_of(double x) { return formatted("%.4g", x); }
+
 std::string clock_of(double seconds) {
   const auto s = static_cast<long>(seconds);
   const auto two_digits = [](long n) { return (n < 10 ? "0" : "") + std::to_string(n); };

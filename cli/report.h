@@ -24,6 +24,9 @@ class Table {
 /// A number in the style of printf.
 [[nodiscard]] std::string formatted(const char* format, double x);
 
+/// With four digits.
+[[nodiscard]] std::string text_of(double x);
+
 /// Minutes and seconds, with hours in front if there are any.
 [[nodiscard]] std::string clock_of(double seconds);
 

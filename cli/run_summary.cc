@@ -68,7 +68,15 @@ ordered_json summary_of(const std::string& path) {
 std::string cell(const ordered_json& row, const char* key) {
   if (!row.contains(key) || row[key].is_null()) return "";
   if (row[key].is_string()) return row[key].get<std::string>();
-  return row[key].is_number_float() ? formatted("%.4g", row[key].get<double>()) : row[key].dump();
+  return row[key].is_number_float() ? text_of(row[key].get<double>()) : row[key].dump();
+}
+
+std::string whole_cell(const ordered_json& row, const char* key) {
+  return row.contains(key) ? formatted("%.0f", row[key].get<double>()) : "";
+}
+
+std::string resume_command(const std::string& folder) {
+  return "isomer train " + folder + "/recipe.toml --out " + folder + " --resume";
 }
 
 }  // namespace isomer::cli

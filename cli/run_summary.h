@@ -11,5 +11,9 @@ namespace isomer::cli {
 
 /// A value as it stands in a table; empty where there is none.
 [[nodiscard]] std::string cell(const nlohmann::ordered_json& row, const char* key);
+/// Without digits behind the point.
+[[nodiscard]] std::string whole_cell(const nlohmann::ordered_json& row, const char* key);
+/// What goes on with the run in a folder.
+[[nodiscard]] std::string resume_command(const std::string& folder);
 
 }  // namespace isomer::cli

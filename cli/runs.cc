@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/run_summary.h"
 #include "isomer/base/error.h"
+#include "isomer/train/run_folder.h"
 
 namespace isomer::cli {
 
@@ -20,7 +21,7 @@ std::vector<std::string> runs_below(const std::string& root) {
   namespace fs = std::filesystem;
   std::vector<std::string> paths;
   constexpr auto kOptions = fs::directory_options::skip_permission_denied;
-  if (fs::exists(fs::path(root) / "recipe.toml")) paths.push_back(root);
+  if (RunFolder::is_run(root)) paths.push_back(root);
   for (auto entry = fs::recursive_directory_iterator(root, kOptions); entry != fs::recursive_directory_iterator(); ++entry) {
     // Folders in there come and go while a run trains.
     if (entry->path().filename() == "checkpoints") entry.disable_recursion_pending();
@@ -42,8 +43,7 @@ int runs_request(const std::string& root, bool json) {
   Table table({"run", "task", "layers", "state", "step", "of", "loss", "metric", "value", "tokens/s", "time", ""});
   for (const ordered_json& row : rows)
     table.add({cell(row, "run"), cell(row, "task"), cell(row, "layers"), cell(row, "state"), cell(row, "step"),
-               cell(row, "steps"), cell(row, "loss"), cell(row, "metric"), cell(row, "value"),
-               row.contains("tokens_per_s") ? formatted("%.0f", row["tokens_per_s"].get<double>()) : "",
+               cell(row, "steps"), cell(row, "loss"), cell(row, "metric"), cell(row, "value"), whole_cell(row, "tokens_per_s"),
                row.contains("seconds") ? clock_of(row["seconds"].get<double>()) : "", cell(row, "problem")});
   table.print();
   return kDone;

@@ -12,7 +12,8 @@
 #include "cli/run_summary.h"
 #include "cli/sweep_runs.h"
 #include "isomer/base/error.h"
-#include "isomer/io/atomic_file.h"
+#include "isomer/io/text.h"
+#include "isomer/train/run_folder.h"
 
 namespace isomer::cli {
 
@@ -54,7 +55,7 @@ ordered_json row_of(const SweepRun& run) {
   ordered_json set = ordered_json::object();
   for (const auto& [axis, value] : run.point.values) set[axis] = value_of(value);
   ordered_json row{{"run", run.folder}, {"set", set}};
-  if (!std::filesystem::exists(run.folder + "/recipe.toml")) {
+  if (!RunFolder::is_run(run.folder)) {
     row["state"] = run.problem.empty() ? "waiting" : "failed";
   } else {
     row.update(summary_of(run.folder));
@@ -86,10 +87,7 @@ void write_record(const Request& request, const ordered_json& rows) {
   const Context context(1);
   ordered_json all = table_json(context, rows);
   all["command"] = command_of(request);
-  const std::string text = all.dump(1) + "\n";
-  AtomicFile file(request.out + "/sweep.json");
-  file.write(text.data(), text.size());
-  file.commit();
+  write_text(request.out + "/sweep.json", all.dump(1) + "\n");
 }
 
 void print_table(const ordered_json& rows) {
@@ -105,7 +103,7 @@ void print_table(const ordered_json& rows) {
     std::vector<std::string> cells;
     for (const auto& [axis, value] : row["set"].items()) cells.push_back(cell(row["set"], axis.c_str()));
     for (const char* key : {"value", "loss", "parameters"}) cells.push_back(cell(row, key));
-    cells.push_back(row.contains("tokens_per_s") ? formatted("%.0f", row["tokens_per_s"].get<double>()) : "");
+    cells.push_back(whole_cell(row, "tokens_per_s"));
     cells.push_back(row.contains("seconds") ? formatted("%.1f", row["seconds"].get<double>()) : "");
     for (const char* key : {"state", "problem"}) cells.push_back(cell(row, key));
     table.add(cells);

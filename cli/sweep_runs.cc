@@ -6,7 +6,6 @@
 #include <chrono>
 #include <csignal>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -22,10 +21,6 @@
 namespace isomer::cli {
 
 namespace {
-namespace fs = std::filesystem;
-
-bool exists(const SweepRun& run) { return fs::exists(run.folder + "/recipe.toml"); }
-
 std::string log_of(const SweepRun& run) { return run.folder + "/log.txt"; }
 
 /// The last line that the program printed: why it failed.
@@ -47,7 +42,7 @@ struct Position {
 
 Position position_of(const SweepRun& run) {
   Position at;
-  if (!exists(run)) return at;
+  if (!RunFolder::is_run(run.folder)) return at;
   const std::vector<std::string> lines = RunFolder::open(run.folder).metrics();
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const auto json = nlohmann::json::parse(*line, nullptr, false);
@@ -65,13 +60,13 @@ class Crew {
   Crew(std::vector<SweepRun>& runs, const SweepOptions& options, const std::function<void()>& ended)
       : runs_(runs), options_(options), ended_(ended), terminal_(::isatty(STDERR_FILENO) != 0) {
     for (SweepRun& run : runs) {
-      const RunState state = exists(run) ? state_of(RunFolder::open(run.folder)) : RunState::stopped;
+      const RunState state = RunFolder::is_run(run.folder) ? state_of(RunFolder::open(run.folder)) : RunState::stopped;
       if (state == RunState::finished || state == RunState::running)  // running: another process is at it
         ++skipped_;
       else
-        waiting_.push_back(&run);
+        waiting_.push_back({&run, share_of(run, position_of(run))});
     }
-    before_ = share_done();
+    before_ = share_at_rest();
   }
 
   bool work(const std::atomic<bool>& stop) {
@@ -93,16 +88,20 @@ class Crew {
   }
 
  private:
+  struct Waiting {
+    SweepRun* run;
+    double share;  // of its steps that are done already
+  };
   struct Busy {
     SweepRun* run;
     pid_t child;
   };
 
   void start() {
-    SweepRun& run = *waiting_.front();
+    SweepRun& run = *waiting_.front().run;
     waiting_.pop_front();
     run.problem.clear();
-    if (!exists(run)) (void)RunFolder::create(run.folder, to_toml(run.point.recipe));
+    if (!RunFolder::is_run(run.folder)) (void)RunFolder::create(run.folder, to_toml(run.point.recipe));
     std::vector<std::string> arguments{"train",     run.folder + "/recipe.toml", "--out", run.folder, "--resume",
                                        "--threads", std::to_string(threads_)};
     if (options_.tensorboard) arguments.emplace_back("--tensorboard");
@@ -123,36 +122,37 @@ class Crew {
     }
   }
 
-  /// Of all steps of all runs.
-  [[nodiscard]] double share_done() const {
-    double done = 0;
-    for (const SweepRun& run : runs_) {
-      const bool open = std::ranges::find(waiting_, &run) != waiting_.end() ||
-                        std::ranges::find(busy_, &run, [](const Busy& one) { return one.run; }) != busy_.end();
-      done += open ? double(position_of(run).step) / double(run.point.recipe.train.steps) : 1;
-    }
-    return done / double(runs_.size());
+  static double share_of(const SweepRun& run, const Position& at) {
+    return double(at.step) / double(run.point.recipe.train.steps);
+  }
+  /// Runs' worth of steps that are done, but for those of the busy ones.
+  [[nodiscard]] double share_at_rest() const {
+    auto done = double(runs_.size() - waiting_.size() - busy_.size());
+    for (const Waiting& one : waiting_) done += one.share;
+    return done;
   }
 
   [[nodiscard]] std::string line(bool stopping) const {
-    std::string text =
-        std::to_string(runs_.size() - waiting_.size() - busy_.size()) + "/" + std::to_string(runs_.size()) + " done";
-    const double done = share_done(), elapsed = watch_.seconds();
-    if (done > before_) text += "  left " + clock_of(elapsed * (1 - done) / (done - before_));
-    if (stopping) text = "stopping, " + text;
+    double done = share_at_rest();
+    std::string each;
     for (const Busy& one : busy_) {
+      const GridPoint& point = one.run->point;
       const Position at = position_of(*one.run);
-      text +=
-          "  | " + one.run->point.name + " " + std::to_string(at.step) + "/" + std::to_string(one.run->point.recipe.train.steps);
-      if (at.step > 0) text += " loss " + formatted("%.4g", at.loss);
+      done += share_of(*one.run, at);
+      each += "  | " + point.name + " " + std::to_string(at.step) + "/" + std::to_string(point.recipe.train.steps);
+      if (at.step > 0) each += " loss " + text_of(at.loss);
     }
-    return text;
+    const std::size_t all = runs_.size();
+    std::string text = stopping ? "stopping, " : "";
+    text += std::to_string(all - waiting_.size() - busy_.size()) + "/" + std::to_string(all) + " done";
+    if (done > before_) text += "  left " + clock_of(watch_.seconds() * (double(all) - done) / (done - before_));
+    return text + each;
   }
 
   std::vector<SweepRun>& runs_;
   const SweepOptions& options_;
   const std::function<void()>& ended_;
-  std::deque<SweepRun*> waiting_;
+  std::deque<Waiting> waiting_;
   std::vector<Busy> busy_;
   std::size_t skipped_ = 0;
   int threads_ = 1;
@@ -168,7 +168,7 @@ std::vector<SweepRun> sweep_runs(const std::vector<GridPoint>& points, const std
   for (const GridPoint& point : points) {
     runs.push_back({point, out + "/" + point.name});
     const SweepRun& run = runs.back();
-    if (exists(run) && to_toml(read_recipe(run.folder + "/recipe.toml")) != to_toml(point.recipe))
+    if (RunFolder::is_run(run.folder) && to_toml(read_recipe(run.folder + "/recipe.toml")) != to_toml(point.recipe))
       throw Error(run.folder + ": expected a run of this sweep, got one of another recipe; take another --out");
   }
   return runs;

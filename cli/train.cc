@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
+#include "cli/run_summary.h"
 #include "isomer/base/error.h"
 #include "isomer/train/tensorboard.h"
 #include "isomer/train/trainer.h"
@@ -21,8 +22,6 @@ struct Request {
   bool resume = false, print_config = false, dry_run = false, stats = false, tensorboard = false;
   int threads = 0;
 };
-
-std::string text_of(double x) { return formatted("%.4g", x); }
 
 /// A line that is overwritten on a terminal; elsewhere a line every so often.
 class Display {
@@ -71,7 +70,7 @@ int print_plan(Session& session) {
   const TrainRecipe& t = session.recipe().train;
   const double tokens = double(t.batch) * double(session.task().shape().length);
   std::cout << "parameters  " << session.parameters().trained_size() << "\n"
-            << "tokens      " << formatted("%.0f", tokens) << " a step, " << formatted("%.4g", tokens * double(t.steps)) << " in "
+            << "tokens      " << formatted("%.0f", tokens) << " a step, " << text_of(tokens * double(t.steps)) << " in "
             << t.steps << " steps\n";
   // Two steps: the first sets up memory.
   (void)session.step();
@@ -91,8 +90,7 @@ void report_end(const TrainOutcome& outcome, const Request& request, const std::
   if (request.stats)
     std::cout << "making batches took " << formatted("%.2f", 100 * outcome.data_seconds / outcome.seconds)
               << " % of the time; peak memory " << peak_memory_mib() << " MiB\n";
-  if (outcome.end == TrainOutcome::End::stopped)
-    std::cout << "go on with: isomer train " << folder << "/recipe.toml --out " << folder << " --resume\n";
+  if (outcome.end == TrainOutcome::End::stopped) std::cout << "go on with: " << resume_command(folder) << "\n";
 }
 
 /// The folder to train in: a new one, or with --resume that of the same recipe.

@@ -38,8 +38,10 @@ std::optional<Index> step_of(const std::string& name) {
 }
 }  // namespace
 
+bool RunFolder::is_run(const std::string& path) { return fs::exists(RunFolder(path).recipe_path()); }
+
 void RunFolder::expect_none(const std::string& path) {
-  if (fs::exists(RunFolder(path).recipe_path()))
+  if (is_run(path))
     throw Error(path +
                 ": expected a folder without a run, got one with recipe.toml; go on with it by --resume or take another --out");
 }
@@ -53,9 +55,8 @@ RunFolder RunFolder::create(const std::string& path, const std::string& recipe) 
 }
 
 RunFolder RunFolder::open(const std::string& path) {
-  RunFolder folder(path);
-  if (!fs::exists(folder.recipe_path())) throw Error(path + ": expected the folder of a run (with recipe.toml), got none");
-  return folder;
+  if (!is_run(path)) throw Error(path + ": expected the folder of a run (with recipe.toml), got none");
+  return RunFolder(path);
 }
 
 FileLock RunFolder::claim() const {

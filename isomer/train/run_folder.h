@@ -34,6 +34,7 @@ struct Checkpoint {
 
 class RunFolder {
  public:
+  [[nodiscard]] static bool is_run(const std::string& path);
   /// Throws Error when the folder holds a run already.
   static void expect_none(const std::string& path);
   /// The same, and when it cannot be written.
