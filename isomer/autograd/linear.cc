@@ -35,18 +35,25 @@ View<T, 2> weight_of(View<T, 4> w, Index i) {
   return {w.at(0, i % w.shape[1]), {w.shape[2], w.shape[3]}, {w.stride[2], w.stride[3]}};
 }
 
-/// y = x · (weight i)ᵀ
+/// The bias [1, 1, H or 1, N] of matrix i, if there is one.
 template <class T>
-void multiply(View<const T, 2> x, Var<T> weight, Index i, View<T, 2> y, Context& context) {
+View<const T, 1> bias_of(Var<T> bias, Index i) {
+  if (!bias.present()) return {};
+  return {bias.value.at(0, 0, i % bias.dim(2)), {bias.dim(3)}, {bias.value.stride[3]}};
+}
+
+/// y = x · (weight i)ᵀ + bias
+template <class T>
+void multiply(View<const T, 2> x, Var<T> weight, Var<T> bias, Index i, View<T, 2> y, Context& context) {
   const View<const T, 2> w = weight_of(weight.value, i);
   if constexpr (std::is_same_v<T, float>) {
     const bool dense = x.stride[1] == 1 && w.stride[1] == 1 && y.stride[1] == 1;
     if (weight.slot != nullptr && weight.slot->bf16 != nullptr && dense && x.shape[0] <= kInPlaceRows) {
       const View<const Bf16, 2> half{weight.slot->bf16 + (w.data - weight.slot->base), w.shape, w.stride};
-      return matmul(x, transposed(half), y, context);
+      return matmul(x, transposed(half), y, context, bias_of(bias, i));
     }
   }
-  matmul(x, transposed(w), y, context);
+  matmul(x, transposed(w), y, context, {.bias = bias_of(bias, i)});
 }
 
 template <class T>
@@ -86,9 +93,8 @@ Var<T> linear_heads(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
   const Cut cut(x.value, weight.dim(1) == 1);
   tape.timed(Profile::Kind::product, [&] {
     for (Index i = 0; i < cut.count; ++i)
-      multiply(View<const T, 2>(cut.matrix(x.value, i)), weight, i, cut.matrix(y.value, i), tape.context());
+      multiply(View<const T, 2>(cut.matrix(x.value, i)), weight, bias, i, cut.matrix(y.value, i), tape.context());
   });
-  if (bias.present()) binary<T>(Binary::add, y.value, bias.value, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);
     const auto dx = back.target(x), dw = back.target(weight), db = back.target(bias);

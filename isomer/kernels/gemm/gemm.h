@@ -1,7 +1,9 @@
 #pragma once
-// The product of large matrices: C = alpha·A·B + beta·C. Inside a kernel, for products of the size of a chunk, use tile_impl.h.
+// The product of large matrices: C = alpha·A·B + beta·C + bias. Inside a kernel, for products of the size of a chunk, use
+// tile_impl.h.
 //
 //   matmul(x, transposed(weight), y, context);                        // y [M, N] = x [M, K] · weightᵀ, weight [N, K]
+//   matmul(x, transposed(weight), y, context, {.bias = bias});        // + bias [N] in every row, while the row is in the cache
 //   matmul(transposed(x), dy, dweight, context, {.beta = 1.0f});      // adds to dweight
 //
 // A [M, K], B [K, N] and C [M, N] may have any strides; C may not overlap A or B, nor itself. beta = 0 does not read C.
@@ -19,6 +21,7 @@ template <class T>
 struct MatmulOptions {
   T alpha = 1;
   T beta = 0;
+  View<const T, 1> bias = {};  // absent: none
 };
 
 void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Context& context,
@@ -29,9 +32,9 @@ void matmul(View<const double, 2> a, View<const double, 2> b, View<double, 2> c,
 /// Up to this many rows of A, reading B takes longer than the arithmetic: it is read in place, once.
 inline constexpr Index kInPlaceRows = 8;
 
-/// C = A · B for at most kInPlaceRows dense rows of A and a B of dense columns in bfloat16, half as much to read. Sums are in
-/// float.
-void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context);
+/// C = A · B + bias for at most kInPlaceRows dense rows of A and a B of dense columns in bfloat16, half as much to read. Sums are
+/// in float; the bias is dense or absent.
+void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context, View<const float, 1> bias = {});
 
 /// The same elements with rows and columns exchanged.
 template <class T>

@@ -46,6 +46,16 @@ void Kernels<T, I>::multiply_direct(Index M, Index N, Index depth, Matrix<T> a, 
                        c.add ? Store::add : Store::set);
 }
 
+template <class T, Isa I>
+void Kernels<T, I>::add_row(Index M, Index N, const T* row, Block<T> c) noexcept {
+  using V = simd::Vec<T, I>;
+  for (Index i = 0; i < M; ++i)
+    for (Index j = 0; j < N; j += V::lanes) {
+      T* to = c.data + i * c.row + j;
+      (V::load(to, N - j) + V::load(row + j, N - j)).store(to, N - j);
+    }
+}
+
 // Numbers of a weight as a vector, all lanes or the first n.
 template <class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> load(const T* p) noexcept {

@@ -35,6 +35,8 @@ struct Kernels {
   static void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept;
   /// The same for a B with dense rows that is small enough to stay in cache unpacked.
   static void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
+  /// C [M, N] += row [N] in every row.
+  static void add_row(Index M, Index N, const T* row, Block<T> c) noexcept;
 };
 
 /// With W, which is T or, for float, Bf16, as the type of B.

@@ -82,7 +82,8 @@ void expect_product(Size s, Layout la, Layout lb, Layout lc, MatmulOptions<T> op
   for (Index i = 0; i < s.M; ++i)
     for (Index j = 0; j < s.N; ++j) {
       const double old = options.beta == T(0) ? 0 : double(options.beta) * double(before.view(i, j));
-      const double expected = double(options.alpha) * want(a.view, b.view, i, j) + old;
+      const double bias = options.bias.present() ? double(options.bias(j)) : 0;
+      const double expected = double(options.alpha) * want(a.view, b.view, i, j) + old + bias;
       ASSERT_NEAR(double(c.view(i, j)), expected, limit * (1 + std::fabs(double(options.alpha))))
           << s.M << "x" << s.N << "x" << s.K << " at " << i << ", " << j;
     }
@@ -104,6 +105,21 @@ TYPED_TEST(Gemm, MultipliesAnySizeInAnyLayout) {
       for (Layout lb : kLayouts)
         for (Layout lc : kLayouts) expect_product<TypeParam>(s, la, lb, lc, {}, context);
   }
+}
+
+TYPED_TEST(Gemm, AddsABiasToEveryRow) {
+  Context context(2);
+  std::vector<TypeParam> numbers(2 * 5000);
+  Rng rng(3);
+  for (TypeParam& x : numbers) x = TypeParam(rng.normal());
+  // Few rows, a direct product, several blocks of depth, of columns, and no depth at all.
+  const Size sizes[] = {{1, 33, 20}, {5, 7, 0}, {30, 40, 50}, {100, 130, 800}, {9, 4200, 70}};
+  for (const Size& s : sizes)
+    for (const Index stride : {1, 2})
+      for (Layout lc : kLayouts)
+        for (TypeParam beta : {TypeParam(0), TypeParam(1)})
+          expect_product<TypeParam>(s, Layout::rows, Layout::columns, lc,
+                                    {.beta = beta, .bias = {numbers.data(), {s.N}, {stride}}}, context);
 }
 
 TYPED_TEST(Gemm, CutsLargeProducts) {
@@ -134,11 +150,13 @@ TEST(GemmInBf16, IsTheProductWithRoundedWeights) {
         std::vector<Bf16> half(b.storage.size());
         std::ranges::transform(b.storage, half.begin(), to_bf16);
         const View<const Bf16, 2> rounded{half.data() + (b.view.data - b.storage.data()), b.view.shape, b.view.stride};
-        matmul(a.view, rounded, c.view, context);
+        std::vector<float> bias(std::size_t(s.N));
+        for (float& x : bias) x = float(rng.normal());
+        matmul(a.view, rounded, c.view, context, {bias.data(), {s.N}, {1}});
         const double limit = std::numeric_limits<float>::epsilon() * (4 + double(s.K));
         for (Index i = 0; i < s.M; ++i)
           for (Index j = 0; j < s.N; ++j) {
-            double want = 0;
+            double want = double(bias[std::size_t(j)]);
             for (Index p = 0; p < s.K; ++p) want += double(a.view(i, p)) * double(to_float(rounded(p, j)));
             ASSERT_NEAR(double(c.view(i, j)), want, limit) << s.M << "x" << s.N << "x" << s.K << " at " << i << ", " << j;
           }
