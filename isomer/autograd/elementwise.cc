@@ -9,14 +9,9 @@
 
 namespace isomer {
 
-namespace {
-/// Is f(x) = x?
-bool plain(Unary f, UnaryOptions options) { return f == Unary::identity && options.scale == 1; }
-}  // namespace
-
 template <class T>
 Var<T> unary(Tape<T>& tape, Unary f, Var<T> x, UnaryOptions options) {
-  if (plain(f, options)) return x;
+  if (f == Unary::identity) return x;
   const Var<T> y = tape.make(x.shape(), {x});
   unary<T>(f, options, x.value, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
@@ -43,8 +38,7 @@ Var<T> binary(Tape<T>& tape, Binary f, Var<T> a, Var<T> b) {
 
 template <class T>
 Var<T> gated(Tape<T>& tape, Unary f, Var<T> gate, Var<T> x) {
-  const bool one_pass = f == Unary::sigmoid || f == Unary::silu || f == Unary::gelu;
-  if (!one_pass || gate.shape() != x.shape()) return multiply(tape, unary(tape, f, gate), x);
+  if (!is_gate(f) || gate.shape() != x.shape()) return multiply(tape, unary(tape, f, gate), x);
   const Var<T> y = tape.make(x.shape(), {gate, x});
   gated<T>(f, gate.value, x.value, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
@@ -95,37 +89,26 @@ Var<T> taylor_features(Tape<T>& tape, Var<T> x) {
 }
 
 template <class T>
-Var<T> concat(Tape<T>& tape, std::span<const Mapped<T>> parts) {
+Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts) {
   require(!parts.empty(), "concat", "expected at least one part, got none");
-  Shape4 shape = parts[0].x.shape();
-  for (const Mapped<T>& part : parts.subspan(1)) shape[3] += part.x.dim(3);
-  auto* kept = tape.template keep<Mapped<T>>(Index(parts.size()));
-  auto* inputs = tape.template keep<Var<T>>(Index(parts.size()));
+  Shape4 shape = parts[0].shape();
+  for (const Var<T>& part : parts.subspan(1)) shape[3] += part.dim(3);
+  auto* kept = tape.template keep<Var<T>>(Index(parts.size()));
   std::copy(parts.begin(), parts.end(), kept);
-  std::transform(parts.begin(), parts.end(), inputs, [](const Mapped<T>& part) { return part.x; });
-  const std::span<const Mapped<T>> all(kept, parts.size());
-  const Var<T> y = tape.make(shape, std::span<const Var<T>>(inputs, parts.size()));
+  const std::span<const Var<T>> all(kept, parts.size());
+  const Var<T> y = tape.make(shape, all);
   Index begin = 0;
-  for (const auto& [x, f, options] : all) {
-    const View<T, 4> to = slice(y.value, 3, begin, x.dim(3));
-    if (plain(f, options))
-      copy<T>(x.value, to, tape.context());
-    else
-      unary<T>(f, options, x.value, to, tape.context());
+  for (const Var<T>& x : all) {
+    copy<T>(x.value, slice(y.value, 3, begin, x.dim(3)), tape.context());
     begin += x.dim(3);
   }
   tape.record({y}, [=](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);
     Index at = 0;
-    for (const auto& [x, f, options] : all) {
-      const View<const T, 4> part = slice(dy, 3, at, x.dim(3));
+    for (const Var<T>& x : all) {
+      if (const auto dx = back.target(x); dx.present())
+        sum_to<T>({.x = slice(dy, 3, at, x.dim(3))}, dx.view, dx.mode, back.context());
       at += x.dim(3);
-      const auto dx = back.target(x);
-      if (!dx.present()) continue;
-      if (plain(f, options))
-        sum_to<T>({.x = part}, dx.view, dx.mode, back.context());
-      else
-        unary_vjp<T>(f, options, x.value, part, dx.view, dx.mode, back.context());
     }
   });
   return y;
@@ -143,7 +126,7 @@ template Var<float> square_sum(Tape<float>&, Var<float>);
 template Var<double> square_sum(Tape<double>&, Var<double>);
 template Var<float> taylor_features(Tape<float>&, Var<float>);
 template Var<double> taylor_features(Tape<double>&, Var<double>);
-template Var<float> concat(Tape<float>&, std::span<const Mapped<float>>);
-template Var<double> concat(Tape<double>&, std::span<const Mapped<double>>);
+template Var<float> concat(Tape<float>&, std::span<const Var<float>>);
+template Var<double> concat(Tape<double>&, std::span<const Var<double>>);
 
 }  // namespace isomer

@@ -40,15 +40,8 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> taylor_features(Tape<T>& tape, Var<T> x);
 
-/// f(x), not yet computed.
+/// Side by side along the last axis; the parts have the same other axes.
 template <class T>
-struct Mapped {
-  Var<T> x;
-  Unary f = Unary::identity;
-  UnaryOptions options = {};
-};
-/// Side by side along the last axis; the parts have the same other axes. A function of a part takes no pass of its own.
-template <class T>
-[[nodiscard]] Var<T> concat(Tape<T>& tape, std::span<const Mapped<T>> parts);
+[[nodiscard]] Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts);
 
 }  // namespace isomer

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "isomer/autograd/add_product.h"
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/testing.h"
 #include "isomer/autograd/tokens.h"
@@ -49,20 +48,9 @@ TEST(ElementwiseOps, RowsHaveTheGradientsOfTheirEquations) {
   expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return taylor_features(tape, in[0]); });
 }
 
-TEST(ElementwiseOps, AFactorIsNotLostOnTheIdentity) {
-  Context context(1);
-  Tape<D> tape(context);
-  testing::Values in = x(1);
-  const Var<D> a = tape.input(contiguous(in.data.data(), in.shape));
-  const Var<D> b = unary(tape, Unary::identity, a, {.scale = -2});
-  EXPECT_EQ(b.value.data[0], -2 * in.data[0]);
-  EXPECT_EQ(unary(tape, Unary::identity, a).value.data, a.value.data);
-}
-
 TEST(ElementwiseOps, ConcatGivesEveryPartItsGradient) {
   expect_gradients({x(1), random_values({2, 3, 2, 1}, 2)}, [](Tape<D>& tape, Vars in) {
-    const std::array<Mapped<D>, 4> parts{
-        {{in[0]}, {in[1]}, {in[0], Unary::tanh, {.scale = -3}}, {in[1], Unary::identity, {.scale = 2}}}};
+    const std::array<Var<D>, 3> parts{in[0], in[1], in[0]};
     return unary(tape, Unary::square, concat<D>(tape, parts));
   });
 }
@@ -132,12 +120,12 @@ TEST(TokenOps, CutAnywhereGiveTheWhole) {
   std::vector<D> sum(6), mean_sum(6), last(6), near(12);
   const auto run = [&](Index begin, Index end) {
     const auto tokens = [&](Var<D> whole) { return Tape<D>::alias(whole, slice(whole.value, 1, begin, end - begin)); };
-    const std::array<Mapped<D>, 4> parts{{
-        {running_sum(tape, tokens(v), contiguous(sum.data(), {2, 1, 3}))},
-        {running_mean(tape, tokens(v), contiguous(mean_sum.data(), {2, 1, 3}), begin)},
-        {shift(tape, tokens(v), contiguous(last.data(), {2, 1, 3}))},
-        {local_sum(tape, tokens(v), tokens(w), 3, contiguous(near.data(), {2, 2, 3}))},
-    }};
+    const std::array<Var<D>, 4> parts{
+        running_sum(tape, tokens(v), contiguous(sum.data(), {2, 1, 3})),
+        running_mean(tape, tokens(v), contiguous(mean_sum.data(), {2, 1, 3}), begin),
+        shift(tape, tokens(v), contiguous(last.data(), {2, 1, 3})),
+        local_sum(tape, tokens(v), tokens(w), 3, contiguous(near.data(), {2, 2, 3})),
+    };
     return concat<D>(tape, parts);
   };
   const Var<D> whole = run(0, 6);
@@ -148,21 +136,6 @@ TEST(TokenOps, CutAnywhereGiveTheWhole) {
       for (Index t = begin; t < end; ++t)
         for (Index d = 0; d < 12; ++d) EXPECT_DOUBLE_EQ(got.value(b, t - begin, 0, d), whole.value(b, t, 0, d)) << t << " " << d;
   }
-}
-
-TEST(AddProduct, HasTheGradientsOfItsEquation) {
-  // Repeated over sequences, tokens, heads or the last axis.
-  expect_gradients({random_values({2, 3, 2, 4}, 1), random_values({2, 3, 2, 1}, 2), random_values({1, 1, 2, 4}, 3)},
-                   [](Tape<D>& tape, Vars in) { return add_product(tape, in[0], in[1], in[2]); });
-  expect_gradients({random_values({1, 1, 1, 4}, 1), random_values({2, 3, 2, 4}, 2)},
-                   [](Tape<D>& tape, Vars in) { return add_product(tape, in[0], in[1], in[1]); });
-  Context context(1);
-  Tape<D> tape(context);
-  std::vector<D> base{1, 2}, a{3}, b{4, 5};
-  const auto var = [&](std::vector<D>& list) { return tape.input(contiguous(list.data(), {1, 1, 1, Index(list.size())})); };
-  const Var<D> y = add_product(tape, var(base), var(a), var(b));
-  EXPECT_EQ(y.value(0, 0, 0, 0), 13);
-  EXPECT_EQ(y.value(0, 0, 0, 1), 17);
 }
 
 TEST(Positions, CountFromOneAndReadATable) {

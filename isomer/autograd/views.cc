@@ -9,6 +9,7 @@ namespace isomer {
 template <class T>
 Var<T> heads(Var<T> x, Index heads) {
   const View<T, 4>& v = x.value;
+  if (heads == v.shape[2]) return x;
   const Index width = v.shape[2] * v.shape[3];
   require(heads > 0 && width % heads == 0, "heads", "expected a number of heads that divides ", width, ", got ", heads);
   require(v.shape[2] == 1 || v.stride[2] == v.shape[3] * v.stride[3], "heads", "expected heads side by side, got ", v.shape[3],

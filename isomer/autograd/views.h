@@ -6,7 +6,7 @@
 
 namespace isomer {
 
-/// [B, T, G, D] as [B, T, heads, G·D / heads]; the last two axes must be dense.
+/// [B, T, G, D] as [B, T, heads, G·D / heads]; the last two axes must be dense unless heads = G.
 template <class T>
 [[nodiscard]] Var<T> heads(Var<T> x, Index heads);
 

@@ -84,12 +84,6 @@ class Adder {
   const std::string& prefix_;
   std::map<std::string, Var<T>> own_;
 };
-std::vector<int> uses_of(const graph::Graph& graph) {
-  std::vector<int> uses(graph.nodes.size(), 0);
-  for (const graph::Node& node : graph.nodes)
-    for (const int input : node.inputs) ++uses[std::size_t(input)];
-  return uses;
-}
 }  // namespace
 
 template <class T>
@@ -126,62 +120,17 @@ void Mixer<T>::add_products(Parameters<T>& parameters, const std::string& prefix
 }
 
 template <class T>
-void Mixer<T>::join_products_with_sums() {
-  const std::vector<int> uses = uses_of(graph_);
-  const auto combines = [&](std::size_t i, Binary function) {
-    const auto* combine = std::get_if<graph::Combine>(&graph_.nodes[i].work);
-    return combine != nullptr && combine->function == function;
-  };
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    if (!combines(i, Binary::add)) continue;
-    for (const int input : graph_.nodes[i].inputs) {
-      if (joined_[i] >= 0 || uses[std::size_t(input)] != 1 || !combines(std::size_t(input), Binary::multiply)) continue;
-      joined_[i] = input;
-      inside_[std::size_t(input)] = true;
-    }
-  }
-}
-
-/// A function that only a factor or a concatenation uses takes no pass of its own.
-template <class T>
-void Mixer<T>::join_maps() {
-  const std::vector<int> uses = uses_of(graph_);
-  const auto map = [&](int i) { return std::get_if<graph::Map>(&graph_.nodes[std::size_t(i)].work); };
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const graph::Node& node = graph_.nodes[i];
-    const graph::Map* outer = map(int(i));
-    const bool factor = outer != nullptr && outer->function == Unary::affine && outer->options.b == 0;
-    if (!factor && !std::holds_alternative<graph::Concat>(node.work)) continue;
-    for (const int input : node.inputs) {
-      const graph::Map* inner = map(input);
-      if (inner == nullptr || uses[std::size_t(input)] != 1 || (factor && inner->function == Unary::affine)) continue;
-      if (factor) joined_[i] = input;
-      inside_[std::size_t(input)] = true;
-    }
-  }
-}
-
-template <class T>
-Mapped<T> Mixer<T>::mapped(int node) const {
-  const auto& outer = std::get<graph::Map>(graph_.nodes[std::size_t(node)].work);
-  const int joined = joined_[std::size_t(node)], at = joined < 0 ? node : joined;
-  const auto& inner = std::get<graph::Map>(graph_.nodes[std::size_t(at)].work);
-  UnaryOptions options = inner.options;
-  if (joined >= 0) options.scale = outer.options.a;
-  return {values_[std::size_t(graph_.nodes[std::size_t(at)].inputs[0])], inner.function, options};
-}
-
-template <class T>
 Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string& prefix)
     : graph_(std::move(graph)),
       product_of_(graph_.nodes.size(), -1),
-      joined_(graph_.nodes.size(), -1),
-      inside_(graph_.nodes.size(), false),
+      schedule_(schedule_of(graph_)),
       weights_(graph_.nodes.size()),
       values_(graph_.nodes.size()) {
   add_products(parameters, prefix);
-  join_products_with_sums();
-  join_maps();
+  for (const NodeGroup& group : schedule_.groups) {
+    parts_.reserve(std::max(parts_.capacity(), group.inputs.size()));
+    results_.reserve(std::max(results_.capacity(), group.outputs.size()));
+  }
   Adder<T> add(graph_, parameters, prefix);
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const graph::Node& node = graph_.nodes[i];

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/tape.h"
 #include "isomer/laws/law.h"
 #include "isomer/mixers/graph.h"
+#include "isomer/nn/mixer_schedule.h"
 #include "isomer/nn/mixer_state.h"
 #include "isomer/nn/parameters.h"
 
@@ -60,7 +60,8 @@ class Mixer {
   /// For checks: the form in which laws run in forward(), if they offer it.
   void set_form(Form form) { form_ = form; }
 
-  /// What a node computed in the last call of forward(); valid as long as the tape's values are.
+  /// What a node computed in the last call of forward(), if others than elementwise nodes use it; valid as long as the tape's
+  /// values are.
   [[nodiscard]] Var<T> value(int node) const { return values_[std::size_t(node)]; }
 
   /// The calls of all laws of forward(x).
@@ -77,10 +78,6 @@ class Mixer {
     NodeWeights<T> weights;
   };
   void add_products(Parameters<T>& parameters, const std::string& prefix);
-  void join_products_with_sums();
-  void join_maps();
-  /// A Map, with the one that is computed with it.
-  [[nodiscard]] Mapped<T> mapped(int node) const;
   [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state);
 
   graph::Graph graph_;
@@ -88,11 +85,10 @@ class Mixer {
   Index window_ = 0;
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one
-  std::vector<int> joined_;   // of a sum, a product that only it uses; of a factor, such a function: computed with it; −1: none
-  std::vector<bool> inside_;  // is the node computed with another?
+  MixerSchedule schedule_;
   std::vector<NodeWeights<T>> weights_;
-  std::vector<Var<T>> values_;    // of each node, while the graph runs
-  std::vector<Mapped<T>> parts_;  // of a concatenation
+  std::vector<Var<T>> values_;           // of each node, while the graph runs
+  std::vector<Var<T>> parts_, results_;  // of a group or a concatenation
 };
 
 extern template class Mixer<float>;

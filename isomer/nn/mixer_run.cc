@@ -1,8 +1,8 @@
 #include "isomer/nn/mixer_run.h"
 
-#include "isomer/autograd/add_product.h"
 #include "isomer/autograd/conv.h"
 #include "isomer/autograd/elementwise.h"
+#include "isomer/autograd/fused.h"
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/norm.h"
 #include "isomer/autograd/psi.h"
@@ -14,17 +14,46 @@ namespace isomer {
 
 template <class T>
 Var<T> MixerRun<T>::operator()() {
-  const std::vector<graph::Node>& nodes = mixer_.graph_.nodes;
-  for (at_ = 0; at_ < nodes.size(); ++at_) {
-    if (mixer_.inside_[at_]) continue;
-    node_ = &nodes[at_];
+  for (const auto& [node, group] : mixer_.schedule_.turns) {
+    if (group >= 0) {
+      run(mixer_.schedule_.groups[std::size_t(group)]);
+      continue;
+    }
+    at_ = std::size_t(node);
+    node_ = &mixer_.graph_.nodes[at_];
     const int of = mixer_.product_of_[at_];
     if (of < 0)
       mixer_.values_[at_] = std::visit([&](const auto& work) { return run(work); }, node_->work);
-    else if (mixer_.products_[std::size_t(of)].nodes[0] == int(at_))
+    else if (mixer_.products_[std::size_t(of)].nodes[0] == node)
       product(mixer_.products_[std::size_t(of)]);
   }
   return mixer_.values_.back();
+}
+
+template <class T>
+void MixerRun<T>::run(const NodeGroup& group) {
+  mixer_.parts_.clear();
+  for (const int node : group.inputs) {
+    const Var<T> value = mixer_.values_[std::size_t(node)];
+    const bool whole = value.dim(2) * value.dim(3) == group.width;
+    mixer_.parts_.push_back(whole ? heads(value, group.heads) : value);
+  }
+  mixer_.results_.assign(group.outputs.size(), {});
+  for (const NodeGroup::Concat& concat : group.concats) {
+    const graph::Node& node = mixer_.graph_.nodes[std::size_t(concat.node)];
+    const Var<T> all = tape_.make({x_.dim(0), x_.dim(1), node.heads, node.size}, mixer_.parts_);
+    mixer_.values_[std::size_t(concat.node)] = all;
+    Index begin = 0;
+    for (std::size_t i = 0; i < concat.outputs.size(); ++i) {
+      const Index size = mixer_.graph_.nodes[std::size_t(node.inputs[i])].size;
+      const Var<T> part = Tape<T>::alias(all, slice(all.value, 3, begin, size));
+      mixer_.results_[std::size_t(concat.outputs[i])] = heads(part, group.heads);
+      begin += size;
+    }
+  }
+  fused<T>(tape_, group.plan(), mixer_.parts_, mixer_.results_);
+  for (const auto& [node, output] : group.results)
+    mixer_.values_[std::size_t(node)] = heads(mixer_.results_[std::size_t(output)], mixer_.graph_.nodes[std::size_t(node)].heads);
 }
 
 template <class T>
@@ -62,18 +91,13 @@ Var<T> MixerRun<T>::run(const graph::Shift&) {
 }
 
 template <class T>
-Var<T> MixerRun<T>::run(const graph::Map&) {
-  const auto [x, f, options] = mixer_.mapped(int(at_));
-  return unary(tape_, f, x, options);
+Var<T> MixerRun<T>::run(const graph::Map& w) {
+  return unary(tape_, w.function, in(0), w.options);
 }
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Combine& w) {
-  const int joined = mixer_.joined_[at_];
-  if (joined < 0) return binary(tape_, w.function, in(0), in(1));
-  const std::vector<int>& factors = mixer_.graph_.nodes[std::size_t(joined)].inputs;
-  const Var<T> other = in(node_->inputs[0] == joined ? 1 : 0);
-  return add_product(tape_, other, mixer_.values_[std::size_t(factors[0])], mixer_.values_[std::size_t(factors[1])]);
+  return binary(tape_, w.function, in(0), in(1));
 }
 
 template <class T>
@@ -114,9 +138,7 @@ Var<T> MixerRun<T>::run(const graph::Mean& w) {
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Concat&) {
   mixer_.parts_.clear();
-  for (const int input : node_->inputs)
-    mixer_.parts_.push_back(mixer_.inside_[std::size_t(input)] ? mixer_.mapped(input)
-                                                               : Mapped<T>{mixer_.values_[std::size_t(input)]});
+  for (const int input : node_->inputs) mixer_.parts_.push_back(mixer_.values_[std::size_t(input)]);
   return concat<T>(tape_, mixer_.parts_);
 }
 

@@ -27,6 +27,7 @@ class MixerRun {
   [[nodiscard]] Index tokens() const { return x_.dim(1); }
 
   void product(typename Mixer<T>::Product& product);
+  void run(const NodeGroup& group);
   Var<T> run(const graph::Input&) { return x_; }
   Var<T> run(const graph::Linear&);
   Var<T> run(const graph::HeadLinear&);

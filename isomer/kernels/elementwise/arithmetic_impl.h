@@ -64,19 +64,6 @@ void ArithmeticKernels<T, I>::binary(Binary f, Extent extent, Cells<const T> a, 
 }
 
 template <class T, Isa I>
-void ArithmeticKernels<T, I>::add_product(Extent extent, Cells<const T> x, Cells<const T> a, Cells<const T> b,
-                                          Cells<T> y) noexcept {
-  using V = simd::Vec<T, I>;
-  for (Index r = 0; r < extent.rows; ++r) {
-    const internal::Lane<T, I> base(x, r), first(a, r), second(b, r);
-    for (Index c = 0; c < extent.columns; c += V::lanes) {
-      const Index left = extent.columns - c;
-      fma(first.load(c, left), second.load(c, left), base.load(c, left)).store(y.data + r * y.row + c, left);
-    }
-  }
-}
-
-template <class T, Isa I>
 void ArithmeticKernels<T, I>::product(const Product<T>& in, Extent extent, Cells<T> y, Accumulate accumulate) noexcept {
   using V = simd::Vec<T, I>;
   const V scale = V::set(in.scale);

@@ -25,8 +25,6 @@ struct Blocks {
 template <class T, Isa I>
 struct ArithmeticKernels {
   static void binary(Binary f, Extent extent, Cells<const T> a, Cells<const T> b, Cells<T> y) noexcept;
-  /// y = x + a · b.
-  static void add_product(Extent extent, Cells<const T> x, Cells<const T> a, Cells<const T> b, Cells<T> y) noexcept;
   static void product(const Product<T>& in, Extent extent, Cells<T> y, Accumulate accumulate) noexcept;
   /// sums[r] = Σ_c x · weight, unscaled.
   static void sum_columns(const Product<T>& in, Extent extent, double* sums) noexcept;

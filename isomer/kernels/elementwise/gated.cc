@@ -8,10 +8,7 @@ namespace isomer {
 
 namespace {
 
-void check_gate(const char* op, Unary f) {
-  require(f == Unary::sigmoid || f == Unary::silu || f == Unary::gelu, op, "expected f = sigmoid, silu or gelu, got function ",
-          int(f));
-}
+void check_gate(const char* op, Unary f) { require(is_gate(f), op, "expected f = sigmoid, silu or gelu, got function ", int(f)); }
 
 }  // namespace
 

@@ -14,6 +14,9 @@
 
 namespace isomer {
 
+/// The functions that gates have.
+[[nodiscard]] constexpr bool is_gate(Unary f) { return f == Unary::sigmoid || f == Unary::silu || f == Unary::gelu; }
+
 template <class T>
 void gated(Unary f, View<const T, 4> g, View<const T, 4> x, View<T, 4> y, Context& context);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "isomer/base/error.h"
+
 namespace isomer {
 
 namespace {
@@ -13,10 +15,8 @@ constexpr Index kTask = 16384;
 
 }  // namespace
 
-Pass::Pass(const std::array<Index, 4>& shape, std::initializer_list<Strides> operands) {
-  std::copy(operands.begin(), operands.end(), stride_.begin());
-  const auto given = stride_;
-  stride_ = {};
+Pass::Pass(const std::array<Index, 4>& shape, std::span<const Strides> given) : operands_(given.size()) {
+  ISOMER_ASSERT(given.size() <= kOperands, "a pass has an array of operands");
   // From the fastest axis outwards: an axis joins the last one found if every operand goes on evenly.
   int axis = 4;
   for (int next = 3; next >= 0; --next) {
@@ -25,10 +25,10 @@ Pass::Pass(const std::array<Index, 4>& shape, std::initializer_list<Strides> ope
       return given[n][std::size_t(next)] == stride_[n][std::size_t(axis)] * shape_[std::size_t(axis)];
     };
     bool join = axis < 4;
-    for (std::size_t n = 0; join && n < operands.size(); ++n) join = joins(n);
+    for (std::size_t n = 0; join && n < operands_; ++n) join = joins(n);
     if (!join) {
       --axis;
-      for (std::size_t n = 0; n < operands.size(); ++n) stride_[n][std::size_t(axis)] = given[n][std::size_t(next)];
+      for (std::size_t n = 0; n < operands_; ++n) stride_[n][std::size_t(axis)] = given[n][std::size_t(next)];
     }
     shape_[std::size_t(axis)] *= shape[std::size_t(next)];
   }
@@ -41,10 +41,15 @@ Pass::Pass(const std::array<Index, 4>& shape, std::initializer_list<Strides> ope
 
 void Pass::cut(int row_axis, Extent size) {
   std::swap(shape_[2], shape_[std::size_t(row_axis)]);
-  for (Strides& s : stride_) std::swap(s[2], s[std::size_t(row_axis)]);
+  for (std::size_t n = 0; n < operands_; ++n) std::swap(stride_[n][2], stride_[n][std::size_t(row_axis)]);
   size_ = size;
   per_task_ = 1;
   count();
+}
+
+void Pass::enlarge() {
+  const Index rows = std::min(shape_[1], std::max<Index>(1, kPatch / size_.columns));
+  if (rows > size_.rows) cut(1, {rows, size_.columns});
 }
 
 void Pass::count() {
@@ -57,7 +62,7 @@ Patch Pass::patch(Index i) const {
   const Index row = above % cuts_[0] * size_.rows, outer = above / cuts_[0];
   const Extent extent{std::min(size_.rows, shape_[2] - row), std::min(size_.columns, shape_[3] - column)};
   Patch patch{i, extent, outer, row, column, {}};
-  for (std::size_t n = 0; n < stride_.size(); ++n) {
+  for (std::size_t n = 0; n < operands_; ++n) {
     const Strides& s = stride_[n];
     patch.offset[n] = outer / shape_[1] * s[0] + outer % shape_[1] * s[1] + row * s[2] + column * s[3];
   }

@@ -12,6 +12,7 @@
 //   });
 #include <array>
 #include <initializer_list>
+#include <span>
 
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
@@ -20,8 +21,8 @@
 
 namespace isomer {
 
-/// The most operands that a pass takes: the gradient of a gate has five.
-inline constexpr int kOperands = 5;
+/// The most operands that a pass takes: gradients of fused steps have many.
+inline constexpr int kOperands = 48;
 using Strides = std::array<Index, 4>;
 
 struct Patch {
@@ -34,9 +35,13 @@ struct Patch {
 class Pass {
  public:
   /// One list of strides an operand; 0 where an axis is repeated.
-  Pass(const std::array<Index, 4>& shape, std::initializer_list<Strides> operands);
+  Pass(const std::array<Index, 4>& shape, std::span<const Strides> operands);
+  Pass(const std::array<Index, 4>& shape, std::initializer_list<Strides> operands)
+      : Pass(shape, std::span(operands.begin(), operands.size())) {}
   /// Takes another of the joined axes as rows, and patches of that size, each a task.
   void cut(int row_axis, Extent size);
+  /// Takes the second axis as rows if it makes larger patches.
+  void enlarge();
 
   [[nodiscard]] bool empty() const { return shape_[0] * shape_[1] * shape_[2] * shape_[3] == 0; }
   [[nodiscard]] Index patches() const { return patches_; }
@@ -55,6 +60,7 @@ class Pass {
 
  private:
   std::array<Index, 4> shape_{1, 1, 1, 1};
+  std::size_t operands_;
   std::array<Strides, kOperands> stride_{};
   Extent size_{};
   std::array<Index, 2> cuts_{};

@@ -44,7 +44,6 @@ enum class Unary : std::uint8_t {
 
 struct UnaryOptions {
   double a = 1, b = 0;
-  double scale = 1;  // y = scale · f(x)
 };
 
 template <class T>

@@ -49,13 +49,29 @@ template <class T, Isa I>
 void UnaryKernels<T, I>::forward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y) noexcept {
   using V = simd::Vec<T, I>;
   const auto p = internal::parameters_of<V, T>(job.options);
-  const V scale = V::set(T(job.options.scale));
   internal::with_function(job.f, [&](auto f) {
     for (Index r = 0; r < extent.rows; ++r) {
       const internal::Lane<T, I> in(x, r);
       for (Index c = 0; c < extent.columns; c += V::lanes) {
         const Index left = extent.columns - c;
-        (scale * f.at(in.load(c, left), p).value).store(y.data + r * y.row + c, left);
+        f.at(in.load(c, left), p).value.store(y.data + r * y.row + c, left);
+      }
+    }
+  });
+}
+
+template <class T, Isa I>
+void UnaryKernels<T, I>::with_slope(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y, Cells<T> slope) noexcept {
+  using V = simd::Vec<T, I>;
+  const auto p = internal::parameters_of<V, T>(job.options);
+  internal::with_function(job.f, [&](auto f) {
+    for (Index r = 0; r < extent.rows; ++r) {
+      const internal::Lane<T, I> in(x, r);
+      for (Index c = 0; c < extent.columns; c += V::lanes) {
+        const Index left = extent.columns - c;
+        const auto at = f.at(in.load(c, left), p);
+        at.value.store(y.data + r * y.row + c, left);
+        at.slope.store(slope.data + r * slope.row + c, left);
       }
     }
   });
@@ -65,14 +81,13 @@ template <class T, Isa I>
 void UnaryKernels<T, I>::backward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<const T> dy, Cells<T> dx) noexcept {
   using V = simd::Vec<T, I>;
   const auto p = internal::parameters_of<V, T>(job.options);
-  const V scale = V::set(T(job.options.scale));
   internal::with_function(job.f, [&](auto f) {
     for (Index r = 0; r < extent.rows; ++r) {
       const internal::Lane<T, I> in(x, r), up(dy, r);
       for (Index c = 0; c < extent.columns; c += V::lanes) {
         const Index left = extent.columns - c;
         const V slope = f.at(in.load(c, left), p).slope;
-        internal::put(slope * (scale * up.load(c, left)), job.accumulate, dx.data + r * dx.row + c, left);
+        internal::put(slope * up.load(c, left), job.accumulate, dx.data + r * dx.row + c, left);
       }
     }
   });

@@ -15,6 +15,8 @@ struct UnaryJob {
 template <class T, Isa I>
 struct UnaryKernels {
   static void forward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y) noexcept;
+  /// y and f'(x) from one evaluation.
+  static void with_slope(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y, Cells<T> slope) noexcept;
   static void backward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<const T> dy, Cells<T> dx) noexcept;
 };
 

@@ -31,7 +31,6 @@ const std::vector<Entry>& table() {
       {"exp", Unary::exp, {}, [](double x) { return std::exp(x); }, -3, 3},
       {"log", Unary::log, {}, [](double x) { return std::log(x); }, 0.1, 9},
       {"sigmoid", Unary::sigmoid, {}, sigmoid, -9, 9},
-      {"scaled sigmoid", Unary::sigmoid, {.scale = -0.6}, [](double x) { return -0.6 * sigmoid(x); }, -9, 9},
       {"log_sigmoid", Unary::log_sigmoid, {}, [](double x) { return std::log(sigmoid(x)); }, -9, 9},
       {"silu", Unary::silu, {}, [](double x) { return x * sigmoid(x); }, -6, 6},
       {"tanh", Unary::tanh, {}, [](double x) { return std::tanh(x); }, -4, 4},
