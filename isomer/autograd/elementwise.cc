@@ -56,6 +56,19 @@ Var<T> gated(Tape<T>& tape, Unary f, Var<T> gate, Var<T> x) {
 }
 
 template <class T>
+Var<T> repeat(Tape<T>& tape, Var<T> x, Index times) {
+  require(x.dim(3) == 1, "repeat", "expected one number of each head, got ", x.dim(3));
+  const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), times}, {x});
+  const auto& s = x.value.stride;
+  copy<T>({x.value.data, y.shape(), {s[0], s[1], s[2], 0}}, y.value, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    sum_to<T>({.x = back.arrived(y)}, dx.view, dx.mode, back.context());
+  });
+  return y;
+}
+
+template <class T>
 Var<T> softmax(Tape<T>& tape, Var<T> x) {
   const Var<T> y = tape.make(x.shape(), {x});
   softmax<T>(x.value, y.value, tape.context());
@@ -120,6 +133,8 @@ template Var<float> binary(Tape<float>&, Binary, Var<float>, Var<float>);
 template Var<double> binary(Tape<double>&, Binary, Var<double>, Var<double>);
 template Var<float> gated(Tape<float>&, Unary, Var<float>, Var<float>);
 template Var<double> gated(Tape<double>&, Unary, Var<double>, Var<double>);
+template Var<float> repeat(Tape<float>&, Var<float>, Index);
+template Var<double> repeat(Tape<double>&, Var<double>, Index);
 template Var<float> softmax(Tape<float>&, Var<float>);
 template Var<double> softmax(Tape<double>&, Var<double>);
 template Var<float> square_sum(Tape<float>&, Var<float>);

@@ -30,6 +30,10 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> gated(Tape<T>& tape, Unary f, Var<T> gate, Var<T> x);
 
+/// [B, T, H, 1] as [B, T, H, times].
+template <class T>
+[[nodiscard]] Var<T> repeat(Tape<T>& tape, Var<T> x, Index times);
+
 /// Over the last axis.
 template <class T>
 [[nodiscard]] Var<T> softmax(Tape<T>& tape, Var<T> x);

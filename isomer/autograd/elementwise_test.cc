@@ -48,6 +48,11 @@ TEST(ElementwiseOps, RowsHaveTheGradientsOfTheirEquations) {
   expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return taylor_features(tape, in[0]); });
 }
 
+TEST(ElementwiseOps, RepeatSumsWhatComesBack) {
+  expect_gradients({random_values({2, 3, 4, 1}, 1)},
+                   [](Tape<D>& tape, Vars in) { return multiply(tape, repeat(tape, in[0], 5), repeat(tape, in[0], 5)); });
+}
+
 TEST(ElementwiseOps, ConcatGivesEveryPartItsGradient) {
   expect_gradients({x(1), random_values({2, 3, 2, 1}, 2)}, [](Tape<D>& tape, Vars in) {
     const std::array<Var<D>, 3> parts{in[0], in[1], in[0]};

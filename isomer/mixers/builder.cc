@@ -47,6 +47,15 @@ Value Builder::head_linear(std::string_view name, Value in, Index size, graph::H
   return add_node({"", std::string(name), std::move(options), {in.node}, heads, size});
 }
 
+Value Builder::dot(Value in, Value weight) {
+  return add_node(
+      {.work = graph::HeadLinear{.given = true}, .inputs = {in.node, weight.node}, .heads = node(in).heads, .size = 1});
+}
+
+Value Builder::repeat(Value in, Index times) {
+  return add_node({.work = graph::Repeat{}, .inputs = {in.node}, .heads = node(in).heads, .size = times});
+}
+
 Value Builder::low_rank(std::string_view name, Value in, const LowRank& options) {
   const std::string down = std::string(name) + "_down";
   Value low = flat(in);

@@ -61,6 +61,8 @@ class Builder {
   [[nodiscard]] Value x();
   [[nodiscard]] Value linear(std::string_view name, Value in, Index size, graph::Linear options = {});
   [[nodiscard]] Value head_linear(std::string_view name, Value in, Index size, graph::HeadLinear options = {});
+  /// Σ in · weight over the last axis, the weight [H, K] a value: [H, 1].
+  [[nodiscard]] Value dot(Value in, Value weight);
   /// in → rank → size: down projection, `between`, up projection.
   struct LowRank {
     Index rank = 16, size = 0;
@@ -81,6 +83,8 @@ class Builder {
   [[nodiscard]] Value gate(Unary function, Value gate, Value in);
   [[nodiscard]] Value heads(Value in, Index heads);
   [[nodiscard]] Value flat(Value in) { return heads(in, 1); }
+  /// Each number of [H, 1] `times` times.
+  [[nodiscard]] Value repeat(Value in, Index times);
   [[nodiscard]] Value normalise(std::string_view name, Value in, graph::Normalise options);
   /// Applies the chosen position to a query or key [H, K]; call for both.
   [[nodiscard]] Value positioned(Value in);

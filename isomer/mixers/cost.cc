@@ -172,7 +172,7 @@ Index parameters_of(const Graph& graph, const Node& node) {
   const Index own = node.heads * node.size;
   if (const auto* w = std::get_if<graph::Linear>(&node.work))
     return own * (Index(numbers(input(graph, node, 0))) + (w->bias ? 1 : 0));
-  if (const auto* w = std::get_if<graph::HeadLinear>(&node.work))
+  if (const auto* w = std::get_if<graph::HeadLinear>(&node.work); w != nullptr && !w->given)
     return (w->shared ? node.size : own) * (input(graph, node, 0).size + (w->bias ? 1 : 0));
   if (std::holds_alternative<graph::Parameter>(node.work)) return own;
   if (const auto* w = std::get_if<graph::Convolution>(&node.work)) return own * (w->width + (w->bias ? 1 : 0));

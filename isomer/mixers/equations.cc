@@ -131,7 +131,7 @@ class Writer {
 
     Text operator()(const graph::Input&) const { return {"x"}; }
     Text operator()(const graph::Linear& w) const { return times_weight(w.bias); }
-    Text operator()(const graph::HeadLinear& w) const { return times_weight(w.bias); }
+    Text operator()(const graph::HeadLinear& w) const { return w.given ? call("dot", arguments()) : times_weight(w.bias); }
     Text operator()(const graph::Parameter&) const { return {"w_" + node.parameters}; }
     Text operator()(const graph::Convolution& w) const {
       const std::string text = "conv" + std::to_string(w.width) + "(" + in(0).text + ")";
@@ -151,6 +151,7 @@ class Writer {
       return {call(name_of(w.function), in(0).text).text + " * " + in(1).in(Binding::product), Binding::product};
     }
     Text operator()(const graph::Heads&) const { return in(0); }
+    Text operator()(const graph::Repeat&) const { return call("repeat" + std::to_string(node.size), arguments()); }
     Text operator()(const graph::Normalise& w) const {
       const Text norm = call(w.kind == Norm::rms ? "rms_norm" : w.kind == Norm::layer ? "layer_norm" : "l2_norm", in(0).text);
       if (!w.weight) return norm;

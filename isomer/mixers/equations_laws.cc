@@ -92,7 +92,8 @@ struct LawText {
   Lines operator()(const ScanOptions&) const {
     const bool complex = has("angle") || has("x_imag");
     if (!complex) return {"o = h = exp(log_decay) * h + in"};
-    return {"h = exp(log_decay + i angle) * h + (in + i in_imag)", "o = [Re h, Im h]"};
+    const std::string in = has("x_imag") ? "(in + i in_imag)" : "in";
+    return {"h = exp(log_decay + i angle) * h + " + in, "o = [Re h, Im h]"};
   }
 
   Lines operator()(const graph::ScanS6Options&) const {

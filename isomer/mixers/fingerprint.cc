@@ -25,7 +25,7 @@ struct Dump {
   static double scale(const std::optional<double>& given) { return given.value_or(0); }
 
   void operator()(const Linear& w) { put(w.bias); }
-  void operator()(const HeadLinear& w) { put(w.bias, w.shared, w.unit_rows, int(w.training)); }
+  void operator()(const HeadLinear& w) { put(w.bias, w.shared, w.given, w.unit_rows, int(w.training)); }
   void operator()(const Parameter& w) { put(int(w.training)); }
   void operator()(const Convolution& w) { put(w.width, w.bias, w.silu); }
   void operator()(const Map& w) { put(int(w.function), w.options.a, w.options.b); }

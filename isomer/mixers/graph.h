@@ -31,6 +31,7 @@ struct Linear {
 /// Each head by itself, or one weight shared by all heads: [H, K] → [H, N].
 struct HeadLinear {
   bool bias = false, shared = false;
+  bool given = false;      // the weight is no parameter but the second input, [H, K], for one number of each head
   bool unit_rows = false;  // the rows of the weight are used divided by their lengths (weight normalisation)
   Training training = Training::trained;
   Init weight = {}, bias_init = constant(0);
@@ -62,6 +63,8 @@ struct Gate {
 };
 /// The same numbers in `heads` heads.
 struct Heads {};
+/// Each number as often as the node is wide: [H, 1] → [H, N].
+struct Repeat {};
 /// Over the last axis.
 struct Normalise {
   Norm kind = Norm::rms;
@@ -121,9 +124,9 @@ struct Law {
   std::vector<std::string> roles;  // one an input
 };
 
-using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Normalise, Rotary,
-                          Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures, Position, PositionTable,
-                          Psi, LocalSum, LocalImageSum, Detach, Law>;
+using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Repeat, Normalise,
+                          Rotary, Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures, Position,
+                          PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law>;
 
 struct Node {
   std::string name = {};        // in equations; empty: it is written inside the node that uses it

@@ -26,6 +26,7 @@ class Adder {
     return {add(weight_of(node, w)), w.bias ? add(bias_of(node, w)) : Var<T>()};
   }
   Weights operator()(const graph::Node& node, const graph::HeadLinear& w) {
+    if (w.given) return {};
     const Index H = node.heads, N = node.size, K = input(node).size;
     const std::vector<Index> weight = w.shared ? std::vector<Index>{N, K} : std::vector<Index>{H, N, K};
     const std::vector<Index> bias = w.shared ? std::vector<Index>{N} : std::vector<Index>{H, N};

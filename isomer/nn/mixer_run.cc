@@ -73,6 +73,11 @@ Var<T> MixerRun<T>::run(const graph::Linear&) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::HeadLinear& w) {
+  if (w.given) {
+    const View<T, 4> v = in(1).value;
+    const Var<T> rows = Tape<T>::alias(in(1), {v.data, {1, v.shape[2], 1, v.shape[3]}, {0, v.stride[2], 0, v.stride[3]}});
+    return head_linear(tape_, in(0), rows);
+  }
   // So that a row of zeros stays one.
   constexpr double kShortest = 1e-12;
   const Var<T> weight = w.unit_rows ? norm(tape_, weights().weight, {.kind = Norm::l2, .eps = kShortest}) : weights().weight;
@@ -108,6 +113,11 @@ Var<T> MixerRun<T>::run(const graph::Gate& w) {
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Heads&) {
   return heads(in(0), node_->heads);
+}
+
+template <class T>
+Var<T> MixerRun<T>::run(const graph::Repeat&) {
+  return repeat(tape_, in(0), node_->size);
 }
 
 template <class T>

@@ -38,6 +38,7 @@ class MixerRun {
   Var<T> run(const graph::Combine&);
   Var<T> run(const graph::Gate&);
   Var<T> run(const graph::Heads&);
+  Var<T> run(const graph::Repeat&);
   Var<T> run(const graph::Normalise&);
   Var<T> run(const graph::Rotary&);
   Var<T> run(const graph::Rotate&);

@@ -1,6 +1,6 @@
-// s4d: each channel has its own diagonal complex system h_t = exp(step A) h_{t-1} + (exp(step A) - 1)/A u_t, y = 2 Re(C h) + D u;
+// s4d: each channel has its own diagonal complex system h_t = exp(step A) h_{t-1} + u_t, y = 2 Re(C (exp(step A) - 1)/A h) + D u;
 // A = -1/2 + i pi n at the start (S4D-Lin), step log-uniform. GELU and a gated projection after it. `state` counts complex
-// numbers, half of the source's N.
+// numbers, half of the source's N. What the source multiplies u by, constant over time, is multiplied to C, as in its code.
 #include <cmath>
 
 #include "isomer/mixers/parts.h"
@@ -12,14 +12,16 @@ void build(Builder& m) {
   m.positions({"none", "learned"});
   const Index d = m.width(), N = m.size("state", 8, "complex states of each channel");
   const parts::Discrete system = parts::discretised(m, {.heads = d, .size = N});
-  const Value u = m.heads(m.x(), d);
-  const Value h = m.scan({.log_decay = m.flat(system.log_decay),
-                          .x = m.flat(m.multiply(u, system.real)),
-                          .angle = m.flat(system.angle),
-                          .x_imag = m.flat(m.multiply(u, system.imag))});
+  const Value h =
+      m.scan({.log_decay = m.flat(system.log_decay), .x = m.flat(m.repeat(m.heads(m.x(), d), N)), .angle = m.flat(system.angle)});
+  // Re((c_real - i c_imag) hold h), with 2 in the start of C.
+  const Value real = m.parameter("c_real", d, N, graph::normal(std::sqrt(2.0)));
+  const Value imag = m.parameter("c_imag", d, N, graph::normal(std::sqrt(2.0)));
+  const Value of_real = m.named("c_hold_real", m.add(m.multiply(real, system.real), m.multiply(imag, system.imag)));
+  const Value of_imag = m.named("c_hold_imag", m.subtract(m.multiply(imag, system.real), m.multiply(real, system.imag)));
   // The real parts of all channels stand before the imaginary ones.
-  const Value both = m.flat(m.head_linear("c", m.heads(h, 2 * d), 1, {.weight = graph::normal(std::sqrt(2.0))}));
-  const Value y = m.add(m.slice(both, 0, d), m.slice(both, d, d));
+  const Value y = m.add(m.flat(m.dot(m.heads(m.slice(h, 0, d * N), d), of_real)),
+                        m.flat(m.dot(m.heads(m.slice(h, d * N, d * N), d), of_imag)));
   parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))));
 }
 }  // namespace
