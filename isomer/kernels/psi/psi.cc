@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "isomer/kernels/check_shape.h"
+#include "isomer/kernels/psi/psi_kernels.h"
 #include "isomer/kernels/rows.h"
 
 namespace isomer {
@@ -52,17 +53,19 @@ Index sort_corners(const PsiParameters<T>& p, T* corners, Index* rank, Workspace
   return count;
 }
 
-/// Corners below x: first whole blocks, then those in the next one. Sums without branches.
+/// The segments of all numbers in a block of rows, row by row.
 template <class T>
-ISOMER_INLINE Index segment_of(const PsiTable<T>& table, T x) {
-  const auto below = [x](const T* corners) {
-    int count = 0;
-    for (int i = 0; i < 8; ++i) count += corners[i] < x ? 1 : 0;
-    return count;
-  };
-  Index block = 0;
-  for (Index i = 0; i < table.blocks(); i += 8) block += below(table.block_ends + i);
-  return 8 * block + below(table.corners + block * 8);
+const std::int32_t* segments_of(const PsiTable<T>& table, const Rows<const T>& u, RowRange range, Index M, Isa isa,
+                                Workspace& scratch) {
+  const Index rows = range.end - range.begin;
+  std::int32_t* segments = scratch.take<std::int32_t>(rows * M);
+  // Rows of a few numbers are searched together where they lie behind each other.
+  const bool dense = u.inner[0] == 0 && u.stride[0] == M;
+  with_isa(isa, [&]<Isa I>() {
+    if (dense) return PsiKernels<T, I>::find(table, rows * M, u.row(range.begin), segments);
+    for (Index r = 0; r < rows; ++r) PsiKernels<T, I>::find(table, M, u.row(range.begin + r), segments + r * M);
+  });
+  return segments;
 }
 
 /// f(task, rows, scratch) for blocks of rows with about kNumbers numbers.
@@ -155,11 +158,12 @@ void psi(const PsiTable<T>& table, PsiOptions options, View<const T, 4> u, View<
   Blocks(row_count(u), M).run(context, [&](Index, RowRange range, Workspace& scratch) {
     const Rows<const T> in = read_rows(u, range, scratch);
     const Rows<T> out = write_rows(y, range, scratch);
+    const std::int32_t* segment = segments_of(table, in, range, M, context.isa(), scratch);
     for (Index r = range.begin; r < range.end; ++r) {
       const T* x = in.row(r);
       T* to = out.row(r);
       for (Index i = 0; i < M; ++i) {
-        const Index s = segment_of(table, x[i]);
+        const Index s = *segment++;
         const T *value = table.value + s * L, *slope = table.slope + s * L, distance = x[i] - table.anchor[s];
         for (Index l = 0; l < L; ++l) to[i * L + l] = value[l] + slope[l] * distance;
       }
@@ -178,12 +182,13 @@ struct Moments {
   double dy = 0, dy_u = 0;
 };
 
-/// A row of M numbers: du, if wanted, and its part of the moments [segments, outputs].
+/// A row of M numbers and their segments: du, if wanted, and its part of the moments [segments, outputs].
 template <class T>
-void add_moments(const PsiTable<T>& table, bool positive, Index M, const T* u, const T* dy, T* du, Moments* moments) {
+void add_moments(const PsiTable<T>& table, bool positive, Index M, const std::int32_t* segment, const T* u, const T* dy, T* du,
+                 Moments* moments) {
   const Index L = table.outputs;
   for (Index i = 0; i < M; ++i) {
-    const Index s = segment_of(table, u[i]);
+    const Index s = segment[i];
     const T *value = table.value + s * L, *slope = table.slope + s * L, distance = u[i] - table.anchor[s];
     T total = 0;
     for (Index l = 0; l < L; ++l) {
@@ -262,8 +267,9 @@ void psi_vjp(const PsiTable<T>& table, const PsiParameters<T>& parameters, PsiOp
     std::fill_n(own, size, Moments{});
     const Rows<const T> in = read_rows(u, range, scratch), up = read_rows(dy, range, scratch);
     const Rows<T> du = write_rows(gradients.du, range, scratch);
-    for (Index r = range.begin; r < range.end; ++r)
-      add_moments(table, options.positive, M, in.row(r), up.row(r), du.data == nullptr ? nullptr : du.row(r), own);
+    const std::int32_t* segment = segments_of(table, in, range, M, context.isa(), scratch);
+    for (Index r = range.begin; r < range.end; ++r, segment += M)
+      add_moments(table, options.positive, M, segment, in.row(r), up.row(r), du.data == nullptr ? nullptr : du.row(r), own);
     store_rows(du, gradients.du, range);
   });
   for (Index i = size; i < (blocks.count + 1) * size; ++i) {
