@@ -7,7 +7,7 @@
 namespace isomer {
 
 template <class T>
-Var<T> conv(Tape<T>& tape, Var<T> in, Var<T> weight, Var<T> bias, View<T, 3> state) {
+Var<T> conv(Tape<T>& tape, Var<T> in, Var<T> weight, Var<T> bias, View<T, 3> state, bool silu) {
   const Var<T> x = heads(in, 1), y = tape.make(x.shape(), {x, weight, bias});
   Workspace& scratch = tape.context().workspace();
   const Workspace::Scope scope(scratch);
@@ -18,7 +18,8 @@ Var<T> conv(Tape<T>& tape, Var<T> in, Var<T> weight, Var<T> bias, View<T, 3> sta
     return ConvInputs<T>{.x = only_head(View<const T, 4>(x.value)),
                          .weight = matrix(View<const T, 4>(weight.value)),
                          .bias = matrix(View<const T, 4>(bias.value)),
-                         .state = before};
+                         .state = before,
+                         .silu = silu};
   };
   conv<T>(values(initial), {}, {.y = only_head(y.value), .state = state}, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
@@ -30,7 +31,7 @@ Var<T> conv(Tape<T>& tape, Var<T> in, Var<T> weight, Var<T> bias, View<T, 3> sta
   return heads(y, in.dim(2));
 }
 
-template Var<float> conv(Tape<float>&, Var<float>, Var<float>, Var<float>, View<float, 3>);
-template Var<double> conv(Tape<double>&, Var<double>, Var<double>, Var<double>, View<double, 3>);
+template Var<float> conv(Tape<float>&, Var<float>, Var<float>, Var<float>, View<float, 3>, bool);
+template Var<double> conv(Tape<double>&, Var<double>, Var<double>, Var<double>, View<double, 3>, bool);
 
 }  // namespace isomer

@@ -6,9 +6,9 @@
 
 namespace isomer {
 
-/// `state` [B, W − 1, H·D], if present, holds the tokens before the first, oldest first, and is overwritten with the last ones;
-/// gradients take it for a constant.
+/// `silu` of it, if asked. `state` [B, W − 1, H·D], if present, holds the tokens before the first, oldest first, and is
+/// overwritten with the last ones; gradients take it for a constant.
 template <class T>
-[[nodiscard]] Var<T> conv(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias = {}, View<T, 3> state = {});
+[[nodiscard]] Var<T> conv(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias = {}, View<T, 3> state = {}, bool silu = false);
 
 }  // namespace isomer

@@ -86,8 +86,7 @@ Var<T> MixerRun<T>::run(const graph::HeadLinear& w) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Convolution& w) {
-  const Var<T> y = conv(tape_, in(0), weights().weight, weights().bias, kept<3>());
-  return w.silu ? unary(tape_, Unary::silu, y) : y;
+  return conv(tape_, in(0), weights().weight, weights().bias, kept<3>(), w.silu);
 }
 
 template <class T>

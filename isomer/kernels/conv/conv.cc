@@ -94,16 +94,42 @@ const T* taps_first(View<const T, 2> weight, Workspace& scratch) {
   return dense_matrix<T>({weight.data, {weight.shape[1], weight.shape[0]}, {weight.stride[1], weight.stride[0]}}, scratch);
 }
 
+/// Gradients before silu, if there is one: the filter's values are computed again.
+template <class T>
+struct FilterGradient {
+  const Plan& plan;
+  const Source<T>& source;
+  const T *weight, *bias;
+  Rows<const T> dy;
+  bool silu;
+
+  /// Of tokens begin … end − 1 of a sequence, by the numbers of their rows.
+  template <Isa I>
+  [[nodiscard]] Rows<const T> run(Index sequence, Index begin, Index end, Workspace& scratch) const {
+    if (!silu) return dy;
+    const Index first = plan.sequences[std::size_t(sequence)].first, C = plan.C;
+    T* all = scratch.take<T>((end - begin) * C);
+    const T** taps = scratch.take<const T*>(plan.W);
+    for (Index t = begin; t < end; ++t) {
+      T* z = all + (t - begin) * C;
+      source.taps(sequence, t, taps);
+      ConvKernels<T, I>::filter(C, plan.W, taps, weight, bias, z);
+      ConvKernels<T, I>::silu_gradient(C, dy.row(first + t), z);
+    }
+    return {.data = all, .first = first + begin, .stride = {C}};
+  }
+};
+
 /// Gradients of the tokens from −(W−1), those in the initial state, to the last.
 template <class T>
 struct TokenGradient {
   const Plan& plan;
-  Rows<const T> dy, dfinal;
+  Rows<const T> dfinal;
   const T* weight;
   Rows<T> dx, dstate;
 
   template <Isa I>
-  void run(Index sequence, Index t, const T** taps) const {
+  void run(Rows<const T> dy, Index sequence, Index t, const T** taps) const {
     const auto [first, length] = plan.sequences[std::size_t(sequence)];
     const Index W = plan.W, row = (sequence + 1) * (W - 1) + t;
     T* target = t >= 0 ? (dx.data == nullptr ? nullptr : dx.row(first + t)) : dstate.row(row);
@@ -138,7 +164,10 @@ void conv(const ConvInputs<T>& in, ConvOffsets offsets, const ConvOutputs<T>& ou
     const T** taps = scratch.take<const T*>(W);
     for (Index t = piece.begin; t < piece.end; ++t) {
       source.taps(piece.sequence, t, taps);
-      with_isa(context.isa(), [&]<Isa I>() { ConvKernels<T, I>::filter(plan.C, W, taps, weight, bias, y.row(first + t)); });
+      with_isa(context.isa(), [&]<Isa I>() {
+        ConvKernels<T, I>::filter(plan.C, W, taps, weight, bias, y.row(first + t));
+        if (in.silu) ConvKernels<T, I>::silu(plan.C, y.row(first + t));
+      });
     }
   });
   store_all(y, out.y);
@@ -166,11 +195,9 @@ void conv_vjp(const ConvInputs<T>& in, ConvOffsets offsets, const ConvUpstream<T
   Workspace& own = context.workspace();
   const Workspace::Scope scope(own);
   const Source<T> source{plan, all_rows(in.x, own), all_rows(in.state, own)};
-  const TokenGradient<T> tokens{plan,
-                                all_rows(up.dy, own),
-                                all_rows(up.dstate, own),
-                                taps_first(in.weight, own),
-                                all_rows_out(gradients.dx, own),
+  const T* weight = taps_first(in.weight, own);
+  const FilterGradient<T> filter{plan, source, weight, dense_matrix(in.bias, own), all_rows(up.dy, own), in.silu};
+  const TokenGradient<T> tokens{plan, all_rows(up.dstate, own), weight, all_rows_out(gradients.dx, own),
                                 all_rows_out(gradients.dstate, own)};
   // A piece sums its tokens' part of [dweight, dbias]; the pieces are added in order.
   const bool parameters = gradients.dweight.present() || gradients.dbias.present();
@@ -182,21 +209,26 @@ void conv_vjp(const ConvInputs<T>& in, ConvOffsets offsets, const ConvUpstream<T
     const T** taps = scratch.take<const T*>(W);
     T* sums = partials + task * size;
     if (parameters) std::fill_n(sums, size, T(0));
-    with_isa(context.isa(), [&]<Isa I>() {
+    const auto [first, length] = plan.sequences[std::size_t(piece.sequence)];
+    with_isa(context.isa(), [&, first = first, length = length]<Isa I>() {
+      // A token is filtered into the W − 1 that follow.
+      const Rows<const T> dy = filter.template run<I>(piece.sequence, piece.begin, std::min(piece.end + W - 1, length), scratch);
       for (Index t = piece.begin; t < piece.end; ++t) {
-        tokens.template run<I>(piece.sequence, t, taps);
+        tokens.template run<I>(dy, piece.sequence, t, taps);
         if (!parameters) continue;
         source.taps(piece.sequence, t, taps);
-        const T* dy = tokens.dy.row(plan.sequences[std::size_t(piece.sequence)].first + t);
-        ConvKernels<T, I>::add_weight_gradient(C, W, taps, dy, sums, sums + W * C);
+        ConvKernels<T, I>::add_weight_gradient(C, W, taps, dy.row(first + t), sums, sums + W * C);
       }
     });
   });
   if (gradients.dstate.present()) {
     const T** taps = own.take<const T*>(W);
     with_isa(context.isa(), [&]<Isa I>() {
-      for (Index s = 0; s < S; ++s)
-        for (Index t = 1 - W; t < 0; ++t) tokens.template run<I>(s, t, taps);
+      for (Index s = 0; s < S; ++s) {
+        const Index near = std::min(W - 1, plan.sequences[std::size_t(s)].length);
+        const Rows<const T> dy = filter.template run<I>(s, 0, near, own);
+        for (Index t = 1 - W; t < 0; ++t) tokens.template run<I>(dy, s, t, taps);
+      }
     });
   }
   store_all(tokens.dx, gradients.dx);

@@ -3,7 +3,7 @@
 //
 //   conv<float>({.x = x, .weight = w, .state = state}, {}, {.y = y, .state = next}, context);
 //
-//   y_t[c] = bias[c] + Σ_j weight[c, j] x_{t−W+1+j}[c]        (the last tap weighs the token itself)
+//   y_t[c] = bias[c] + Σ_j weight[c, j] x_{t−W+1+j}[c]        (the last tap weighs the token itself), or silu of it
 //
 // x, y [B, T, C]; weight [C, W]; bias [1, C] or absent; strides are free. Tokens before the first come from the state
 // [S, W−1, C], oldest first, zeros when absent; the new state holds the last W−1 tokens. S is B, or the number of sequences that
@@ -24,6 +24,7 @@ struct ConvInputs {
   View<const T, 2> weight;
   View<const T, 2> bias = {};
   View<const T, 3> state = {};
+  bool silu = false;
 };
 
 using ConvOffsets = std::span<const std::int64_t>;

@@ -1,6 +1,7 @@
 #pragma once
 // The rows of conv over Vec; include vec_<isa>.h first.
 #include "isomer/kernels/conv/conv_kernels.h"
+#include "isomer/kernels/elementwise/functions_impl.h"
 #include "isomer/simd/vec.h"
 
 namespace isomer {
@@ -14,6 +15,22 @@ void ConvKernels<T, I>::filter(Index C, Index W, const T* const* taps, const T* 
     for (Index j = 0; j < W; ++j)
       if (taps[j] != nullptr) sum = fma(V::load(weight + j * C + c, left), V::load(taps[j] + c, left), sum);
     sum.store(y + c, left);
+  }
+}
+
+template <class T, Isa I>
+void ConvKernels<T, I>::silu(Index C, T* y) noexcept {
+  using V = simd::Vec<T, I>;
+  for (Index c = 0; c < C; c += V::lanes)
+    internal::Silu::at(V::load(y + c, C - c), internal::Parameters<V>{}).value.store(y + c, C - c);
+}
+
+template <class T, Isa I>
+void ConvKernels<T, I>::silu_gradient(Index C, const T* dy, T* z) noexcept {
+  using V = simd::Vec<T, I>;
+  for (Index c = 0; c < C; c += V::lanes) {
+    const V slope = internal::Silu::at(V::load(z + c, C - c), internal::Parameters<V>{}).slope;
+    (slope * V::load(dy + c, C - c)).store(z + c, C - c);
   }
 }
 

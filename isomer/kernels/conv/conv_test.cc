@@ -1,5 +1,7 @@
 #include "isomer/kernels/conv/conv.h"
 
+#include <cmath>
+
 #include "isomer/kernels/testing.h"
 #include "tests/error_of.h"
 
@@ -13,6 +15,7 @@ using Offsets = std::vector<std::int64_t>;
 struct Shape {
   Index B, T, C, W;
   Offsets offsets;
+  bool silu = false;
   [[nodiscard]] Index sequences() const { return offsets.empty() ? B : Index(offsets.size()) - 1; }
 };
 const Shape kShapes[] = {{1, 1, 1, 1, {}},
@@ -21,7 +24,10 @@ const Shape kShapes[] = {{1, 1, 1, 1, {}},
                          {3, 0, 2, 3, {}},
                          {1, 140, 5, 3, {}},
                          {2, 7, 17, 2, {}},
-                         {1, 12, 4, 4, {0, 5, 5, 6, 12}}};
+                         {1, 12, 4, 4, {0, 5, 5, 6, 12}},
+                         {2, 5, 3, 4, {}, true},
+                         {1, 140, 5, 3, {}, true},
+                         {1, 12, 17, 4, {0, 5, 5, 6, 12}, true}};
 
 struct Values {
   std::vector<double> x, weight, bias, state;
@@ -43,7 +49,7 @@ Results reference(const Shape& s, const Values& v) {
       for (Index t = 0; t < length; ++t) {
         double sum = v.bias[std::size_t(c)];
         for (Index j = 0; j < s.W; ++j) sum += v.weight[std::size_t(c * s.W + j)] * token(t - s.W + 1 + j, c);
-        out.y[std::size_t((first + t) * s.C + c)] = sum;
+        out.y[std::size_t((first + t) * s.C + c)] = s.silu ? sum / (1 + std::exp(-sum)) : sum;
       }
       for (Index i = 0; i < s.W - 1; ++i) out.state[std::size_t((n * (s.W - 1) + i) * s.C + c)] = token(length - s.W + 1 + i, c);
     }
@@ -72,7 +78,7 @@ struct Case {
         b({1, s.C}, layout, rng),
         dw({s.C, s.W}, layout),
         db({1, s.C}, layout) {}
-  [[nodiscard]] ConvInputs<T> inputs() const { return {x.view, w.view, b.view, state.view}; }
+  [[nodiscard]] ConvInputs<T> inputs() const { return {x.view, w.view, b.view, state.view, shape.silu}; }
   void forward(Context& context) { conv<T>(inputs(), shape.offsets, {.y = y.view, .state = final_state.view}, context); }
   void backward(Context& context) {
     conv_vjp<T>(inputs(), shape.offsets, {.dy = dy.view, .dstate = dfinal.view},
@@ -122,7 +128,7 @@ TYPED_TEST(ConvTest, GradientsAreDifferencesOfTheDefinition) {
 
 TYPED_TEST(ConvTest, CutsAnywhereWithTheStateCarried) {
   Context context(1);
-  Case<TypeParam> whole({1, 9, 5, 4, {}}, Layout::dense);
+  Case<TypeParam> whole({1, 9, 5, 4, {}, true}, Layout::dense);
   whole.forward(context);
   for (Index cut = 0; cut <= 9; ++cut) {
     const Array<TypeParam, 3> y({1, 9, 5}), middle({1, 3, 5}), last({1, 3, 5});
@@ -152,7 +158,7 @@ TYPED_TEST(ConvTest, DoesNotDependOnTheNumberOfThreads) {
   std::vector<double> first;
   for (int threads : {1, 2, 7}) {
     Context context(threads);
-    Case<TypeParam> c({2, 400, 7, 4, {}}, Layout::gaps);
+    Case<TypeParam> c({2, 400, 7, 4, {}, true}, Layout::gaps);
     c.forward(context);
     c.backward(context);
     std::vector<double> all = c.y.values();
