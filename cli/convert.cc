@@ -54,6 +54,7 @@ std::string start_of(const graph::Init& init) {
     case Kind::normal: return "normal, deviation " + text_of(init.b);
     case Kind::uniform: return "uniform from " + text_of(init.a) + " to " + text_of(init.b);
     case Kind::identity: return "the unit matrix";
+    case Kind::near_identity: return "the unit matrix times " + text_of(init.a) + ", plus normal, deviation " + text_of(init.b);
     case Kind::orthogonal: return "orthogonal directions";
     default: return "as the preset says";
   }

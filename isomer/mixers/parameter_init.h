@@ -18,6 +18,7 @@ struct Init {
     ring,              // log(−log r), r uniform in area between the radii a and b (LRU)
     gate_ring,         // x with exp(−softplus(x)) uniform in area between a and b (RG-LRU)
     identity,          // a times the unit matrix, of each head
+    near_identity,     // the same, plus normal numbers of deviation b
     orthogonal,        // rows of random orthogonal blocks with the lengths of normal vectors (Performer)
     list,              // `values`, one for each head or element
   };

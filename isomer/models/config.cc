@@ -83,6 +83,8 @@ void check(const ModelConfig& config) {
           config.logit_cap);
   require(config.deviation >= 0 && std::isfinite(config.deviation), "deviation", "expected a number >= 0, got ",
           config.deviation);
+  require(config.qk_identity >= 0 && std::isfinite(config.qk_identity), "qk_identity", "expected a number >= 0, got ",
+          config.qk_identity);
   require(config.norm != Norm::l2, "norm", "expected rms or layer, got l2");
 }
 
@@ -103,6 +105,8 @@ graph::Graph layer_graph(const ModelConfig& config, Index layer) {
       continue;
     const bool output = &node == &graph.nodes.back();
     linear->weight.b = config.deviation / (output ? std::sqrt(2.0 * double(config.layers.size())) : 1.0);
+    if (config.qk_identity > 0 && (node.parameters == "q" || node.parameters == "k"))
+      linear->weight = {.kind = graph::Init::Kind::near_identity, .a = config.qk_identity, .b = config.deviation};
   }
   return graph;
 }

@@ -48,6 +48,7 @@ struct ModelConfig {
   double logit_cap = 0;           // c·tanh(x/c) on logits; 0: none
   bool positions = false;         // a learned vector for each position is added in front; vision has them anyway
   double deviation = kDeviation;  // of weights at the start, unless their mixer says otherwise
+  double qk_identity = 0;         // such q and k start with so much of the unit matrix too: like tokens attend to each other
   Index vocabulary = 0;           // different tokens; 0: the inputs are vectors
   Index classes = 0;              // different labels; 0: as many as tokens
   Index features = 0;             // numbers of an input vector
@@ -64,7 +65,8 @@ void check(const ModelConfig& config);
 /// Does a learned vector for each position stand in front?
 [[nodiscard]] bool has_positions(const ModelConfig& config);
 /// The mixer of a layer. Output projections that start as everything else start smaller, by √(2 · layers), so that the sum of
-/// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023).
+/// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023). With qk_identity, scores start near
+/// those of equal projections (mimetic initialisation, Trockman and Kolter 2023).
 [[nodiscard]] graph::Graph layer_graph(const ModelConfig& config, Index layer);
 /// The MLP of every layer.
 [[nodiscard]] MlpOptions mlp_options(const ModelConfig& config);

@@ -24,6 +24,7 @@ ModelConfig full() {
   config.classes = 7;
   config.positions = true;
   config.deviation = 0.1;
+  config.qk_identity = 0.5;
   return config;
 }
 
@@ -91,6 +92,7 @@ TEST(ModelConfig, IsRefusedWhenNoModelCanBeMadeOfIt) {
                   }),
             "language: expected the length of a sequence, got 0");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.deviation = -1; }), "deviation: expected a number >= 0, got -1");
+  EXPECT_EQ(error(language, [](ModelConfig& c) { c.qk_identity = -1; }), "qk_identity: expected a number >= 0, got -1");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.layers.clear(); }),
             "model: expected a number of layers from 1 to 4096, got 0");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.dropout = 1; }), "dropout: expected a number from 0 to below 1, got 1");
@@ -132,6 +134,24 @@ TEST(ModelConfig, SaysHowWeightsStartUnlessTheirMixerDoes) {
   EXPECT_EQ(weights(0), (std::vector<double>{0.1, 0.1, 0.1, 0.1 / std::sqrt(4.0)}));
   EXPECT_EQ(weights(1), own);
   EXPECT_EQ(mlp_options(config).deviation, 0.1);
+}
+
+TEST(ModelConfig, StartsQueriesAndKeysNearTheUnitMatrix) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = {{"softmax", {{"heads", "1"}}}};
+  config.deviation = 0.1;
+  config.qk_identity = 0.5;
+  using Kind = graph::Init::Kind;
+  std::vector<Kind> kinds;
+  for (const graph::Node& node : layer_graph(config, 0).nodes)
+    if (const auto* linear = std::get_if<graph::Linear>(&node.work)) {
+      kinds.push_back(linear->weight.kind);
+      if (kinds.back() == Kind::near_identity) {
+        EXPECT_EQ(linear->weight.a, 0.5);
+        EXPECT_EQ(linear->weight.b, 0.1);
+      }
+    }
+  EXPECT_EQ(kinds, (std::vector<Kind>{Kind::near_identity, Kind::near_identity, Kind::normal, Kind::normal}));
 }
 
 }  // namespace

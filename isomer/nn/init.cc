@@ -96,7 +96,9 @@ std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, 
       for (Index i = 0; i < size; ++i) at(i) = std::log(double(1 + i % columns));
       break;
     case Kind::identity:
-      for (Index i = 0; i < size; ++i) at(i) = i % columns == i / columns % rows ? init.a : 0.0;
+    case Kind::near_identity:
+      for (Index i = 0; i < size; ++i)
+        at(i) = (i % columns == i / columns % rows ? init.a : 0.0) + (init.kind == Kind::identity ? 0.0 : init.b * rng.normal());
       break;
     case Kind::orthogonal: orthogonal(x, columns, rng); break;
     case Kind::list: listed(init, shape, x); break;

@@ -136,6 +136,12 @@ TEST(Init, HasTheStatisticsOfItsKind) {
   const auto normal = sample(Kind::normal, 1, 0.5);
   EXPECT_NEAR(mean(normal), 1, off * 0.5);
   EXPECT_NEAR(mean(mapped(normal, [](double x) { return (x - 1) * (x - 1); })), 0.25, off * 0.25 * std::sqrt(2.0));
+  // Twice the unit matrix in normal numbers of deviation a half.
+  const auto near = sample(Kind::near_identity, 2, 0.5, {100, 200});
+  auto noise = near;
+  for (std::size_t i = 0; i < 100; ++i) noise[i * 201] -= 2;
+  EXPECT_NEAR(mean(noise), 0, off * 0.5);
+  EXPECT_NEAR(mean(mapped(noise, [](double x) { return x * x; })), 0.25, off * 0.25 * std::sqrt(2.0));
   const auto uniform = sample(Kind::uniform, -1, 3);
   EXPECT_NEAR(mean(uniform), 1, off * 4 / std::sqrt(12.0));
   expect_range(uniform, -1, 3);

@@ -45,6 +45,7 @@ void bind(Recipe& r, Binder& b) {
   b.number("model.logit_cap", m.logit_cap, 0, kHuge);
   b.flag("model.positions", m.positions);
   b.number("model.deviation", m.deviation, 0, kHuge);
+  b.number("model.qk_identity", m.qk_identity, 0, kHuge);
   TrainRecipe& t = r.train;
   Index seed = Index(t.seed);
   b.size("train.steps", t.steps, 1);

@@ -35,6 +35,7 @@ struct ModelRecipe {
   double logit_cap = 0;        // c·tanh(x/c) on logits; 0: none
   bool positions = false;      // a learned vector for each position, added to the embedding
   double deviation = 0.02;     // of weights at the start, unless their mixer says otherwise
+  double qk_identity = 0;      // such q and k start with so much of the unit matrix too: like tokens attend to each other
 };
 
 struct TrainRecipe {

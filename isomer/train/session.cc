@@ -122,6 +122,7 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   config.logit_cap = m.logit_cap;
   config.positions = m.positions;
   config.deviation = m.deviation;
+  config.qk_identity = m.qk_identity;
   config.vocabulary = task.vocabulary;
   config.classes = task.classes;
   config.features = task.features;
