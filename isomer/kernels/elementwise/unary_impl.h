@@ -43,37 +43,35 @@ ISOMER_INLINE Parameters<V> parameters_of(UnaryOptions options) {
   return {V::set(T(options.a)), V::set(T(options.b))};
 }
 
-}  // namespace internal
-
-template <class T, Isa I>
-void UnaryKernels<T, I>::forward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y) noexcept {
+/// use(value and slope, row, column, columns left) for every vector of x.
+template <class T, Isa I, class F>
+ISOMER_INLINE void each_vector(const UnaryJob& job, Extent extent, Cells<const T> x, F use) {
   using V = simd::Vec<T, I>;
-  const auto p = internal::parameters_of<V, T>(job.options);
-  internal::with_function(job.f, [&](auto f) {
+  const auto p = parameters_of<V, T>(job.options);
+  with_function(job.f, [&](auto f) {
     for (Index r = 0; r < extent.rows; ++r) {
-      const internal::Lane<T, I> in(x, r);
+      const Lane<T, I> in(x, r);
       for (Index c = 0; c < extent.columns; c += V::lanes) {
         const Index left = extent.columns - c;
-        f.at(in.load(c, left), p).value.store(y.data + r * y.row + c, left);
+        use(f.at(in.load(c, left), p), r, c, left);
       }
     }
   });
 }
 
+}  // namespace internal
+
+template <class T, Isa I>
+void UnaryKernels<T, I>::forward(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y) noexcept {
+  internal::each_vector<T, I>(job, extent, x,
+                              [&](auto at, Index r, Index c, Index left) { at.value.store(y.data + r * y.row + c, left); });
+}
+
 template <class T, Isa I>
 void UnaryKernels<T, I>::with_slope(const UnaryJob& job, Extent extent, Cells<const T> x, Cells<T> y, Cells<T> slope) noexcept {
-  using V = simd::Vec<T, I>;
-  const auto p = internal::parameters_of<V, T>(job.options);
-  internal::with_function(job.f, [&](auto f) {
-    for (Index r = 0; r < extent.rows; ++r) {
-      const internal::Lane<T, I> in(x, r);
-      for (Index c = 0; c < extent.columns; c += V::lanes) {
-        const Index left = extent.columns - c;
-        const auto at = f.at(in.load(c, left), p);
-        at.value.store(y.data + r * y.row + c, left);
-        at.slope.store(slope.data + r * slope.row + c, left);
-      }
-    }
+  internal::each_vector<T, I>(job, extent, x, [&](auto at, Index r, Index c, Index left) {
+    at.value.store(y.data + r * y.row + c, left);
+    at.slope.store(slope.data + r * slope.row + c, left);
   });
 }
 
