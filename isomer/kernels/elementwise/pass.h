@@ -122,11 +122,11 @@ template <class T>
   return copy;
 }
 
-/// Moves cells made by write_cells to where they belong.
+/// Moves cells made by write_cells, if there are any, to where they belong.
 template <class T>
 void store_cells(const Pass& pass, const Patch& patch, int operand, Cells<T> from, T* data) {
   const Cells<T> cells = cells_of(pass, patch, operand, data);
-  if (from.data != cells.data) copy_cells(patch.extent, from, cells);
+  if (from.data != nullptr && from.data != cells.data) copy_cells(patch.extent, from, cells);
 }
 
 }  // namespace isomer
