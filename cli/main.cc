@@ -67,7 +67,7 @@ int run(CLI::App& app, const std::vector<Entry>& commands) {
   throw Error("expected a command (isomer --help lists them), got none");
 }
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   // A file that meets a size limit is then an error of write(), which cleans up, instead of the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app("Attention-family laws and layers on a CPU: apply them, check them, time them, look at them.", "isomer");
@@ -132,4 +132,5 @@ Settings settings_of(const std::vector<std::string>& set) {
 
 }  // namespace isomer::cli
 
-int main(int argc, char** argv) { return isomer::cli::main(argc, argv); }
+// NOLINTNEXTLINE(bugprone-exception-escape): what cannot be said on the terminal ends the program
+int main(int argc, char** argv) { return isomer::cli::program(argc, argv); }

@@ -26,6 +26,7 @@ class Workspace {
   /// Uninitialised, 64-byte aligned, valid until the enclosing Scope ends.
   template <class T>
   [[nodiscard]] T* take(Index count) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer
     return reinterpret_cast<T*>(take_bytes(std::size_t(count) * sizeof(T)));
   }
 
