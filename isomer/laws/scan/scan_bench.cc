@@ -139,7 +139,7 @@ std::vector<BenchCase> bench_cases(bool quick) {
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) { return c.variant == "s6" ? choose_s6(c.T, c.V, wants_backward(c)) : choose(); }
+Choice choose_bench(const BenchCase& c) { return c.variant == "s6" ? choose_s6(c.T, wants_backward(c)) : choose(); }
 
 BenchWork prepare_bench(const BenchCase& c) {
   const Index channels = c.H * c.K;

@@ -36,7 +36,8 @@ struct BackwardRows {
 inline constexpr Index kColumns = 64;
 constexpr Index backward_scratch(Index count) { return 4 * kColumns * count; }
 
-/// Some channels of a chunk of S6, at most a block but in step(). c and o may be null in forward() if only the state is wanted.
+/// Some channels of a chunk of S6, at most a block in s6_forward() and kS6Widest in s6_backward(). c and o may be null in
+/// forward() if only the state is wanted.
 template <class T>
 struct S6Tokens {
   Rows<const T> x, step, b, c;
@@ -44,22 +45,35 @@ struct S6Tokens {
   Index before, after;
 };
 
-/// What belongs to the channels of a block; channels that do not exist are 0.
+/// What belongs to the channels of some blocks; channels that do not exist are 0.
 template <class T>
 struct S6Block {
-  const T* a;  // [N,kBlock] in units of log 2: a·log2(e)
-  const T* d;  // [kBlock]
-  T largest;   // |a|
+  const T* a;        // [blocks,N,kBlock] in units of log 2: a·log2(e)
+  const T* d;        // [blocks,kBlock]
+  const T* largest;  // [blocks] |a|
 };
+
+/// Channels that s6_backward() takes at most, and numbers of state of theirs that it works on at a time: four recurrences hide
+/// each other's latency, and the gradients that are summed over the state pass through memory once for all four.
+inline constexpr Index kS6Widest = 64, kS6Tile = 4;
+/// Lanes of the widest vector there is.
+inline constexpr Index kMaxLanes = 16;
+/// Elements of scratch of s6_backward(): five numbers of each token and channel, and for the vector and tile that are worked on,
+/// the decays, what they keep, and the sums of the gradients of b and c.
+constexpr Index s6_scratch(Index count, Index width) {
+  constexpr Index page = 4096 / sizeof(float);
+  return 5 * count * round_up(width, kBlock) + 4 * round_up(count * kS6Tile * kMaxLanes, page) + page;
+}
 
 template <class T>
 struct S6Backward {
   Rows<const T> grad_o;       // may be null
   Rows<T> grad_x, grad_step;  // may be null
-  T *back, *grad_a;           // [N,kBlock] gradients of the state, which moves on, and of a, which is set
-  T* grad_d;                  // [kBlock], set
-  T *decays, *states;         // scratch [count,N,kBlock] and [count + 1,N,kBlock]
-  T *sums_b, *sums_c;         // [count,N,lanes]: gradients of b and c, a part of the channels in each lane, which grow
+  Rows<T> grad_b, grad_c;     // [count,N], set to the sums over these channels
+  T *back, *grad_a;           // [blocks,N,kBlock] gradients of the state, which moves on, and of a, which is set
+  T* grad_d;                  // [blocks,kBlock], set
+  T* scratch;                 // s6_scratch(count, width)
+  Index chunk;                // tokens of the chunk before, whose rows are asked for if there is one
 };
 
 /// Where a step reads the state [width,N] and where it leaves it: rows of N dense elements, the same memory or not.
@@ -79,13 +93,8 @@ struct Kernels {
                        T* scratch) noexcept;
   static void s6_forward(const S6Tokens<T>& x, const S6Block<T>& block, T* state, Rows<T> o) noexcept;
   static void s6_backward(const S6Tokens<T>& x, const S6Block<T>& block, const T* before, const S6Backward<T>& io) noexcept;
-  /// Adds up the lanes of sums_b or sums_c.
-  static void s6_sums(const T* sums, Index count, Index N, Rows<T> to) noexcept;
   /// Token after token, one pass over the state for each.
   static void s6_step(const S6Tokens<T>& x, const S6Step<T>& s, Rows<T> o) noexcept;
 };
-
-/// Lanes of the widest vector there is.
-inline constexpr Index kMaxLanes = 16;
 
 }  // namespace isomer::scan_detail

@@ -7,10 +7,9 @@ namespace isomer::scan_detail {
 
 template <class T>
 [[nodiscard]] Cut cut_for(const ScanInputs<T>& in, Index chunk);
-/// What Form::automatic takes: of the plain scan, and of S6 with N numbers of state. A tape holds the edges of chunks, not of
-/// steps.
+/// What Form::automatic takes: of the plain scan, and of S6. A tape holds the edges of chunks, not of steps.
 [[nodiscard]] Choice choose();
-[[nodiscard]] Choice choose_s6(Index T, Index N, bool taped);
+[[nodiscard]] Choice choose_s6(Index T, bool taped);
 /// Elements of a tape.
 template <class T>
 [[nodiscard]] Index tape_size(const ScanInputs<T>& in, const Cut& cut) {

@@ -61,7 +61,7 @@ void scan_s6(const ScanS6Inputs<T>& in, const ScanOptions& options, Form form, c
   ScanS6Outputs<T> to = out;
   to.o = dense_output(out.o, scratch);
   to.final_state = dense_output(out.final_state, scratch);
-  if ((form == Form::automatic ? choose_s6(in.x.shape[1], N, out.tape != nullptr).form : form) == Form::step) {
+  if ((form == Form::automatic ? choose_s6(in.x.shape[1], out.tape != nullptr).form : form) == Form::step) {
     step(x, cut, to, context);
   } else {
     T* edges = out.tape ? out.tape->record(cut.chunks.C, tape_size(x, cut)) : nullptr;

@@ -47,7 +47,12 @@ ISOMER_INLINE simd::Vec<T, I> exp2_product(simd::Vec<T, I> s, simd::Vec<T, I> a)
 template <class T, Isa I>
 inline constexpr int kPair = 2 * simd::Vec<T, I>::lanes <= kBlock ? 2 : 1;
 
-/// Is every exponent of these channels in the safe range?
+/// Are the exponents of channels c … in the safe range, whose largest |step| is `top`?
+template <class T, Isa I>
+ISOMER_INLINE bool is_safe(simd::Vec<T, I> top, const S6Block<T>& block, Index c) {
+  // A NaN among the steps is kept or not by max: where it is lost, the tame arithmetic hands it on as well.
+  return largest(top) * block.largest[c / kBlock] < Exp2<T>::kSafe;
+}
 template <class T, Isa I>
 ISOMER_INLINE bool is_tame(const S6Tokens<T>& x, const S6Block<T>& block, Index c) {
   using V = simd::Vec<T, I>;
@@ -55,8 +60,7 @@ ISOMER_INLINE bool is_tame(const S6Tokens<T>& x, const S6Block<T>& block, Index 
   for (Index t = 0; t < x.count; ++t)
     for (int i = 0; i < kPair<T, I>; ++i)
       top = max(top, abs(V::load(row<const T, I>(x.step, t, c + i * V::lanes), x.width - c - i * V::lanes)));
-  // A NaN among the steps is kept or not by max: where it is lost, the tame arithmetic hands it on as well.
-  return largest(top) * block.largest < Exp2<T>::kSafe;
+  return is_safe<T, I>(top, block, c);
 }
 
 template <class T, Isa I, bool tame>
@@ -103,122 +107,6 @@ void Kernels<T, I>::s6_forward(const S6Tokens<T>& x, const S6Block<T>& block, T*
       s6_forward_pair<T, I, true>(x, block, state, o, c);
     else
       s6_forward_pair<T, I, false>(x, block, state, o, c);
-  }
-}
-
-/// The decays of the chunk, and the states before each token and after the last.
-template <class T, Isa I, bool tame>
-void s6_recompute_pair(const S6Tokens<T>& x, const S6Block<T>& block, const S6Backward<T>& io, Index c) noexcept {
-  using V = simd::Vec<T, I>;
-  const auto at = [&](int i) { return c + i * V::lanes; };
-  const auto left = [&](int i) { return x.width - at(i); };
-  const Index size = x.N * kBlock;
-  // Locals: stores of vectors may alias what is read through a structure.
-  const Index N = x.N;
-  const T* a = block.a;
-  for (Index t = 0; t < x.count; ++t) {
-    V step[kPair<T, I>], u[kPair<T, I>];
-#pragma GCC unroll 2
-    for (int i = 0; i < kPair<T, I>; ++i) {
-      step[i] = V::load(row<const T, I>(x.step, t, at(i)), left(i));
-      u[i] = step[i] * V::load(row<const T, I>(x.x, t, at(i)), left(i));
-    }
-    const T* b = x.b.data + t * x.b.stride;
-    const T* before = io.states + t * size;
-    T *after = io.states + (t + 1) * size, *decays = io.decays + t * size;
-#pragma GCC unroll 2
-    for (Index n = 0; n < N; ++n) {
-      const V bn = V::set(b[n]);
-#pragma GCC unroll 2
-      for (int i = 0; i < kPair<T, I>; ++i) {
-        const Index place = n * kBlock + at(i);
-        const V decay = exp2_product<tame>(step[i], V::load(a + place));
-        decay.store(decays + place);
-        fma(decay, V::load(before + place), u[i] * bn).store(after + place);
-      }
-    }
-  }
-}
-
-/// Token t, from the last to the first; y is the gradient of o.
-template <class T, Isa I>
-ISOMER_INLINE void s6_backward_token(const S6Tokens<T>& x, const S6Block<T>& block, const S6Backward<T>& io, Index c, Index t) {
-  using V = simd::Vec<T, I>;
-  const auto at = [&](int i) { return c + i * V::lanes; };
-  const auto left = [&](int i) { return x.width - at(i); };
-  const Index size = x.N * kBlock;
-  ask<T, I, true>(x.before, x.count, x.after, t, c, io.grad_o, io.grad_x, io.grad_step, x.x, x.step);
-  V step[kPair<T, I>], in[kPair<T, I>], u[kPair<T, I>], y[kPair<T, I>], rate[kPair<T, I>], from_b[kPair<T, I>];
-#pragma GCC unroll 2
-  for (int i = 0; i < kPair<T, I>; ++i) {
-    in[i] = V::load(row<const T, I>(x.x, t, at(i)), left(i));
-    step[i] = V::load(row<const T, I>(x.step, t, at(i)), left(i));
-    u[i] = step[i] * in[i];
-    y[i] = load_or_zero<T, I>(io.grad_o, t, at(i), left(i));
-    rate[i] = from_b[i] = V::zero();
-  }
-  const T *b = x.b.data + t * x.b.stride, *cs = x.c.data + t * x.c.stride;
-  const T *before = io.states + t * size, *after = before + size, *decays = io.decays + t * size;
-  // Locals: stores of vectors may alias what is read through a structure.
-  const Index N = x.N;
-  const T* a = block.a;
-  T *back = io.back, *grad_a = io.grad_a;
-  T *sums_b = io.sums_b + t * N * V::lanes, *sums_c = io.sums_c + t * N * V::lanes;
-  for (Index n = 0; n < N; ++n) {
-    const V bn = V::set(b[n]), cn = V::set(cs[n]);
-    V sum_b = V::load(sums_b + n * V::lanes), sum_c = V::load(sums_c + n * V::lanes);
-#pragma GCC unroll 2
-    for (int i = 0; i < kPair<T, I>; ++i) {
-      const Index place = n * kBlock + at(i);
-      const V decay = V::load(decays + place), g = fma(cn, y[i], V::load(back + place));
-      const V pull = g * (decay * V::load(before + place));
-      (g * decay).store(back + place);
-      sum_b = fma(g, u[i], sum_b);
-      sum_c = fma(y[i], V::load(after + place), sum_c);
-      rate[i] = fma(pull, V::load(a + place), rate[i]);
-      from_b[i] = fma(g, bn, from_b[i]);
-      fma(pull, step[i], V::load(grad_a + place)).store(grad_a + place);
-    }
-    sum_b.store(sums_b + n * V::lanes);
-    sum_c.store(sums_c + n * V::lanes);
-  }
-  // a was in units of log 2.
-  const V unit = V::set(T(0.69314718055994530942));
-#pragma GCC unroll 2
-  for (int i = 0; i < kPair<T, I>; ++i) {
-    store_if<T, I>(fma(step[i], from_b[i], V::load(block.d + at(i)) * y[i]), io.grad_x, t, at(i), left(i));
-    store_if<T, I>(fma(in[i], from_b[i], unit * rate[i]), io.grad_step, t, at(i), left(i));
-    fma(y[i], in[i], V::load(io.grad_d + at(i))).store(io.grad_d + at(i));
-  }
-}
-
-template <class T, Isa I>
-void Kernels<T, I>::s6_backward(const S6Tokens<T>& x, const S6Block<T>& block, const T* before,
-                                const S6Backward<T>& io) noexcept {
-  using V = simd::Vec<T, I>;
-  for (Index i = 0; i < x.N * kBlock; i += V::lanes) {
-    V::load(before + i).store(io.states + i);
-    V::zero().store(io.grad_a + i);
-  }
-  for (Index i = 0; i < kBlock; i += V::lanes) V::zero().store(io.grad_d + i);
-  for (Index c = 0; c < x.width; c += kPair<T, I> * V::lanes) {
-    if (is_tame<T, I>(x, block, c))
-      s6_recompute_pair<T, I, true>(x, block, io, c);
-    else
-      s6_recompute_pair<T, I, false>(x, block, io, c);
-    for (Index t = x.count; t-- > 0;) s6_backward_token<T, I>(x, block, io, c, t);
-  }
-}
-
-template <class T, Isa I>
-void Kernels<T, I>::s6_sums(const T* sums, Index count, Index N, Rows<T> to) noexcept {
-  using V = simd::Vec<T, I>;
-  for (Index t = 0; t < count; ++t) {
-    const T* from = sums + t * N * V::lanes;
-    T* out = to.data + t * to.stride;
-    Index n = 0;
-    for (; n + V::lanes <= N; n += V::lanes) V::sum_rows(from + n * V::lanes, V::lanes).store(out + n);
-    for (; n < N; ++n) out[n] = sum(V::load(from + n * V::lanes));
   }
 }
 

@@ -8,13 +8,11 @@ namespace isomer::scan_detail {
 
 namespace {
 
-// Numbers of state that backward keeps for a channel of a chunk, before each token, and as many decays: with 16 channels of a
-// block and N = 16 that is 96 KiB of floats for 48 tokens, in a 512 KiB L2. It matters little (`isomer bench --explain`): shorter
-// chunks start more often, longer ones fall out of L2.
-constexpr Index kKept = 768, kShortest = 16, kLongest = 64;
+// Tokens of a chunk: what backward keeps of them for a tile is 16 KiB of floats, a third of an L1 with 48. Of 48 tokens it is all
+// of it, and backward takes half as long again.
+constexpr Index kChunk = 16;
 // Tokens that are cheaper in steps: turning a and the state into blocks and back costs as much as they save.
 constexpr Index kSteps = 8;
-constexpr Index kWidest = 64;
 // Tokens of a task that adds up groups.
 constexpr Index kRows = 256;
 
@@ -59,10 +57,10 @@ struct Blocks {
     for (Index c = 0; c < width && to.present(); ++c)
       for (Index n = 0; n < N; ++n) to(sequence, first + c, n) = from[c / kBlock * size + n * kBlock + c % kBlock];
   }
-  [[nodiscard]] S6Block<T> operator[](Index i) const { return {a + i * size, d + i * kBlock, largest[i]}; }
+  [[nodiscard]] S6Block<T> operator[](Index i) const { return {a + i * size, d + i * kBlock, largest + i}; }
 
-  /// Block i of chunk c of sequence n.
-  [[nodiscard]] S6Tokens<T> tokens(const Cut& cut, Index n, Index c, Index i) const {
+  /// `channels` channels, from block i on, of chunk c of sequence n.
+  [[nodiscard]] S6Tokens<T> tokens(const Cut& cut, Index n, Index c, Index i, Index channels) const {
     const Index channel = first + i * kBlock;
     const auto rows = [&](const View<const T, 3>& x, Index at) { return cut.chunks.rows(x, n, at, c); };
     const Index length = cut.chunks.tokens_of(n, c), before = c * cut.chunks.C;
@@ -71,7 +69,7 @@ struct Blocks {
             .b = rows(in.b, 0),
             .c = rows(in.c, 0),
             .count = length,
-            .width = std::min(kBlock, width - i * kBlock),
+            .width = std::min(channels, width - i * kBlock),
             .N = N,
             .before = before,
             .after = cut.chunks.sequences[n].length - before - length};
@@ -104,37 +102,28 @@ struct Backward {
   void group(const Partial<T>& partial, Index n, Index first, Index width, Workspace& workspace) const {
     const Blocks<T> all(in, first, width, workspace);
     const Index size = all.size, C = cut.chunks.C;
-    T* back = workspace.take<T>(all.count * size);
     S6Backward<T> io{};
-    io.grad_a = workspace.take<T>(size);
-    io.grad_d = workspace.take<T>(kBlock);
-    io.decays = workspace.take<T>(C * size);
-    io.states = workspace.take<T>((C + 1) * size);
-    io.sums_b = workspace.take<T>(C * N * kMaxLanes);
-    io.sums_c = workspace.take<T>(C * N * kMaxLanes);
+    io.back = workspace.take<T>(all.count * size);
+    io.grad_a = workspace.take<T>(all.count * size);
+    io.grad_d = workspace.take<T>(all.count * kBlock);
+    io.scratch = workspace.take<T>(s6_scratch(C, width));
+    io.chunk = C;
     double* total_a = partial.a + (n * blocks + first / kBlock) * size;
     double* total_d = partial.d + (n * blocks + first / kBlock) * kBlock;
     std::fill_n(total_a, all.count * size, 0.0);
     std::fill_n(total_d, all.count * kBlock, 0.0);
-    all.fetch(given.final_state, n, back);
+    all.fetch(given.final_state, n, io.back);
     for (Index c = cut.chunks.chunks(n); c-- > 0;) {
-      const Index count = cut.chunks.tokens_of(n, c);
-      std::fill_n(io.sums_b, count * N * kMaxLanes, T(0));
-      std::fill_n(io.sums_c, count * N * kMaxLanes, T(0));
-      for (Index i = 0; i < all.count; ++i) {
-        const auto rows = [&](const auto& x) { return cut.chunks.rows(x, n, first + i * kBlock, c); };
-        io.grad_o = rows(given.o), io.grad_x = rows(grad.x), io.grad_step = rows(grad.step);
-        io.back = back + i * size;
-        Kernels<T, I>::s6_backward(all.tokens(cut, n, c, i), all[i], all.edge(cut, edges, n, c) + i * size, io);
-        for (Index j = 0; j < size; ++j) total_a[i * size + j] += double(io.grad_a[j]);
-        for (Index j = 0; j < kBlock; ++j) total_d[i * kBlock + j] += double(io.grad_d[j]);
-      }
+      const auto rows = [&](const auto& x) { return cut.chunks.rows(x, n, first, c); };
+      io.grad_o = rows(given.o), io.grad_x = rows(grad.x), io.grad_step = rows(grad.step);
       const Sequence& s = cut.chunks.sequences[n];
       const Index row = first / cut.width * tokens + s.batch * L + s.first + c * C;
-      Kernels<T, I>::s6_sums(io.sums_b, count, N, {partial.b + row * N, N});
-      Kernels<T, I>::s6_sums(io.sums_c, count, N, {partial.c + row * N, N});
+      io.grad_b = {partial.b + row * N, N}, io.grad_c = {partial.c + row * N, N};
+      Kernels<T, I>::s6_backward(all.tokens(cut, n, c, 0, width), all[0], all.edge(cut, edges, n, c), io);
+      for (Index j = 0; j < all.count * size; ++j) total_a[j] += double(io.grad_a[j]);
+      for (Index j = 0; j < all.count * kBlock; ++j) total_d[j] += double(io.grad_d[j]);
     }
-    all.leave(back, n, grad.initial_state);
+    all.leave(io.back, n, grad.initial_state);
   }
 
   // Sums over groups of channels, in their order.
@@ -186,16 +175,16 @@ void pass(const View<const T, 3>& from, const View<T, 3>& to, Index n, Index fir
 
 }  // namespace
 
-Choice choose_s6(Index T, Index N, bool taped) {
+Choice choose_s6(Index T, bool taped) {
   if (T <= kSteps && !taped) return {Form::step, 0};
-  return {Form::chunk, std::clamp(kKept / N, kShortest, kLongest)};
+  return {Form::chunk, kChunk};
 }
 
 template <class T>
 Cut cut_for(const ScanS6Inputs<T>& in, Index chunk) {
   const auto [B, L, C] = in.x.shape;
   const Index N = in.a.shape[1];
-  return make_cut(sequences("scan", B, L, in.offsets), C, chunk > 0 ? chunk : choose_s6(L, N, true).chunk, N, kWidest);
+  return make_cut(sequences("scan", B, L, in.offsets), C, chunk > 0 ? chunk : kChunk, N, kS6Widest);
 }
 
 template <class T>
@@ -208,7 +197,7 @@ void forward(const ScanS6Inputs<T>& in, const Cut& cut, const ScanS6Outputs<T>& 
       for (Index c = 0; c < cut.chunks.chunks(n); ++c) {
         if (edges) std::copy_n(state, all.count * all.size, all.edge(cut, edges, n, c));
         for (Index i = 0; i < all.count; ++i)
-          Kernels<T, I>::s6_forward(all.tokens(cut, n, c, i), all[i], state + i * all.size,
+          Kernels<T, I>::s6_forward(all.tokens(cut, n, c, i, kBlock), all[i], state + i * all.size,
                                     cut.chunks.rows(out.o, n, first + i * kBlock, c));
       }
       all.leave(state, n, out.final_state);
