@@ -117,11 +117,29 @@ void forward_tile(const Head<T>& head, const Packed<T>& packed, const Tile& tile
                        gemm::Strided<T>{s.logits, head.block_k, 1}, values, s.sums, head.V, gemm::Store::add);
 }
 
-/// Vectors of the output that a step sums at a time: whole cache lines of every value are used, and 8 sums hide the latency of an
-/// FMA.
-inline constexpr int kStrip = 8;
+/// scores[i] = scale · q·k_{j+i} for `count` keys, at most as many as a vector has lanes.
+template <class T, Isa I>
+ISOMER_INLINE void dot_keys(const Head<T>& head, Index j, Index count, T* scores) {
+  using V = simd::Vec<T, I>;
+  T sums[V::lanes * V::lanes];
+  // Four keys at a time: four independent sums hide the latency, and q is loaded once for all of them.
+  const auto some = [&](Index i, int keys) {
+    V acc[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
+    for (Index p = 0; p < head.K; p += V::lanes) {
+      const V q = V::load(head.q.data + p, head.K - p);
+      for (int e = 0; e < keys; ++e) acc[e] = fma(q, V::load(head.k.data + (j + i + e) * head.k.stride + p, head.K - p), acc[e]);
+    }
+    for (int e = 0; e < keys; ++e) acc[e].store(sums + (i + e) * V::lanes);
+  };
+  Index i = 0;
+  for (; i + 4 <= count; i += 4) some(i, 4);
+  for (; i < count; ++i) some(i, 1);
+  for (; i < V::lanes; ++i) V::zero().store(sums + i * V::lanes);
+  (V::sum_rows(sums, V::lanes) * V::set(head.scale)).store(scores, count);
+}
 
-/// out[from …] = factor · Σ_j scores_j v_j over `vectors` vectors of the values, reading each value once.
+/// out[from …] = factor · Σ_j scores_j v_j over `vectors` vectors of the values, reading each value once. Several: whole cache
+/// lines of every value are used, and as many sums hide the latency of an FMA.
 template <class T, Isa I, int vectors>
 ISOMER_INLINE void weighted_strip(const Head<T>& head, const T* scores, Index from, simd::Vec<T, I> factor, T* out) {
   using V = simd::Vec<T, I>;
@@ -178,18 +196,9 @@ void Kernels<T, I>::forward_block(const Head<T>& head, const Packed<T>& packed, 
 template <class T, Isa I>
 void Kernels<T, I>::step(const Head<T>& head, const T* bias, T* scores, T* out, T* scale) noexcept {
   using V = simd::Vec<T, I>;
-  // Four keys at a time: four independent sums hide the latency, and q is loaded once for all of them.
-  const auto dots = [&](Index j, int keys) {
-    V acc[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
-    for (Index p = 0; p < head.K; p += V::lanes) {
-      const V q = V::load(head.q.data + p, head.K - p);
-      for (int e = 0; e < keys; ++e) acc[e] = fma(q, V::load(head.k.data + (j + e) * head.k.stride + p, head.K - p), acc[e]);
-    }
-    for (int e = 0; e < keys; ++e) scores[j + e] = sum(acc[e]) * head.scale;
-  };
   Index j = 0;
-  for (; j + 4 <= head.S; j += 4) dots(j, 4);
-  for (; j < head.S; ++j) dots(j, 1);
+  for (; j + V::lanes <= head.S; j += V::lanes) internal::dot_keys<T, I>(head, j, V::lanes, scores + j);
+  if (j < head.S) internal::dot_keys<T, I>(head, j, head.S - j, scores + j);
 
   const Span all{0, head.S};
   T high = 0, total = 0;
@@ -207,8 +216,8 @@ void Kernels<T, I>::step(const Head<T>& head, const T* bias, T* scores, T* out, 
   }
   const V factor = V::set(head.order < 0 ? T(1) / total : T(1));
   Index p = 0;
-  for (; p + internal::kStrip * V::lanes <= head.V; p += internal::kStrip * V::lanes)
-    internal::weighted_strip<T, I, internal::kStrip>(head, scores, p, factor, out);
+  for (; p + 8 * V::lanes <= head.V; p += 8 * V::lanes) internal::weighted_strip<T, I, 8>(head, scores, p, factor, out);
+  for (; p + 4 * V::lanes <= head.V; p += 4 * V::lanes) internal::weighted_strip<T, I, 4>(head, scores, p, factor, out);
   for (; p < head.V; p += V::lanes) internal::weighted_strip<T, I, 1>(head, scores, p, factor, out);
   *scale = head.order < 0 ? high * internal::kLn2<T> + std::log(total) : total;
 }
