@@ -105,15 +105,19 @@ struct PairRows {
   const T *q, *k, *decay, *bonus;
 };
 
+/// Where the pairs of row i of a block begin: only those with keys j ≤ i are kept.
+ISOMER_INLINE constexpr Index pair_place(Index i) { return i * (i + 1) / 2; }
+
 /// q_i ∘ k_j ∘ (decays between), added up over `vectors` vectors of channels, for the keys j and, if `two`, j + 1 and all i ≥ j
-/// of the block: into sums[i][j], a vector each, or onto it. Two keys, because they share the loads of q and of the decays.
+/// of the block: into sums[pair_place(i) + j], a vector each, or onto it. Two keys, because they share the loads of q and of the
+/// decays.
 template <class T, Isa I, int vectors, bool before, bool two, bool add>
 ISOMER_INLINE void pair_sums(PairRows<T> r, Index j, T* sums) {
   using V = simd::Vec<T, I>;
   constexpr int keys = two ? 2 : 1;
   const auto at = [&](const T* x, Index i, int v) { return V::load(x + i * r.R + v * V::lanes); };
   const auto put = [&](V total, Index i, Index key) {
-    T* to = sums + (i * kBlock + key) * V::lanes;
+    T* to = sums + (pair_place(i) + key) * V::lanes;
     (add ? total + V::load(to) : total).store(to);
   };
   V key[keys][vectors], own[keys], next = V::zero();
@@ -168,7 +172,7 @@ template <class T, Isa I, bool before>
 void weigh_block(const Rule<T>& rule, const Scratch<T>& s, Index K, Index C, Index begin, Index m) noexcept {
   using V = simd::Vec<T, I>;
   constexpr Index four = 4 * V::lanes;
-  alignas(64) T sums[kBlock * kBlock * V::lanes];
+  alignas(64) T sums[(pair_place(kBlock) + V::lanes) * V::lanes], weights[pair_place(kBlock) + V::lanes];
   const Index P = padded(K), R = row_of(K);
   const auto rows = [&](Index c) {
     return PairRows<T>{
@@ -180,9 +184,12 @@ void weigh_block(const Rule<T>& rule, const Scratch<T>& s, Index K, Index C, Ind
   else
     all_pair_sums<T, I, 4, before, false>(rows(0), sums), c = four;
   for (; c < P; c += four) all_pair_sums<T, I, 4, before, true>(rows(c), sums);
+  const Index pairs = pair_place(m);
+  for (Index p = pairs; p % V::lanes != 0; ++p) V::zero().store(sums + p * V::lanes);
+  for (Index p = 0; p < pairs; p += V::lanes) V::sum_rows(sums + p * V::lanes, V::lanes).store(weights + p);
   for (Index i = 0; i < m; ++i) {
     T* w = s.qw + (begin + i) * s.qw_stride + K + begin;
-    for (Index j = 0; j <= i; ++j) w[j] = sum(V::load(sums + (i * kBlock + j) * V::lanes));
+    chunk::copy_row<T, I>(weights + pair_place(i), nullptr, w, i + 1);
     for (Index j = i + 1; begin + j < C && j <= i + gemm::kTileRows; ++j) w[j] = 0;
   }
 }
