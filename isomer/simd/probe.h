@@ -20,6 +20,7 @@ struct Probe {
   static void join(const T* mantissa, const T* exponent, T* out) noexcept;
   static void sum_rows(const T* src, Index lds, T* out) noexcept;
   static void transpose(const T* src, Index lds, T* dst, Index ldd) noexcept;
+  static Index transpose_side(const T* src, Index lds, T* dst, Index ldd) noexcept;  // returns the side
 };
 
 }  // namespace isomer::simd

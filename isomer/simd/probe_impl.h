@@ -56,5 +56,10 @@ template <class T, Isa I>
 void Probe<T, I>::transpose(const T* src, Index lds, T* dst, Index ldd) noexcept {
   Vec<T, I>::transpose(src, lds, dst, ldd);
 }
+template <class T, Isa I>
+Index Probe<T, I>::transpose_side(const T* src, Index lds, T* dst, Index ldd) noexcept {
+  Vec<T, I>::transpose_side(src, lds, dst, ldd);
+  return Vec<T, I>::side;
+}
 
 }  // namespace isomer::simd

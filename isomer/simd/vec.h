@@ -15,7 +15,7 @@
 //   split_exponent(a, e)       a = result · 2^e, result in [√½, √2), for normal a > 0
 //   a < b -> Mask, select(mask, yes, no)
 //   sum(a), largest(a)         over the lanes
-//   transpose(src, lds, dst, ldd)   a lanes × lanes block
+//   transpose(src, lds, dst, ldd)   a lanes × lanes block; transpose_side: a side × side block, side ≤ lanes
 //   sum_rows(src, lds)         the vector of the sums of the rows of such a block
 #include "isomer/base/cpu.h"
 #include "isomer/base/index.h"

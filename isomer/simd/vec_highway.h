@@ -32,16 +32,21 @@ struct Vec {
     else
       hn::BlendedStore(v, first(n), Tag(), p);
   }
-  // By blocks of 256 bits, in which wider vectors have no shorter way.
+  static constexpr Index side = 32 / sizeof(T);  // a row of 256 bits
   static HWY_INLINE void transpose(const T* src, Index lds, T* dst, Index ldd) {
-    for (Index i = 0; i < lanes; i += kSide)
-      for (Index j = 0; j < lanes; j += kSide) transpose_block(src + i * lds + j, lds, dst + j * ldd + i, ldd);
+    if constexpr (lanes == 16) {
+      for (Index j = 0; j < lanes; j += 4) transpose_columns(src + j, lds, dst + j * ldd, ldd);
+    } else {
+      for (Index i = 0; i < lanes; i += side)
+        for (Index j = 0; j < lanes; j += side) transpose_block(src + i * lds + j, lds, dst + j * ldd + i, ldd);
+    }
   }
+  static HWY_INLINE void transpose_side(const T* src, Index lds, T* dst, Index ldd) { transpose_block(src, lds, dst, ldd); }
   static HWY_INLINE Vec sum_rows(const T* src, Index lds) {
-    if constexpr (lanes == kSide)
+    if constexpr (lanes == side)
       return {sum_rows_of_block(src, lds)};
     else
-      return {hn::Combine(Tag(), sum_rows_of_block(src + kSide * lds, lds), sum_rows_of_block(src, lds))};
+      return {hn::Combine(Tag(), sum_rows_of_block(src + side * lds, lds), sum_rows_of_block(src, lds))};
   }
 
   friend HWY_INLINE Vec operator+(Vec a, Vec b) { return {hn::Add(a.v, b.v)}; }
@@ -92,9 +97,7 @@ struct Vec {
  private:
   static HWY_INLINE Mask first(Index n) { return hn::FirstN(Tag(), std::size_t(n > 0 ? n : 0)); }
 
-  // Blocks of kSide × kSide elements, a row of 256 bits each.
-  static constexpr Index kSide = 32 / sizeof(T);
-  using Part = hn::CappedTag<T, std::size_t(kSide)>;
+  using Part = hn::CappedTag<T, std::size_t(side)>;
   using Row = hn::Vec<Part>;
   static HWY_INLINE Row lower(Row a, Row b) {
     const hn::Repartition<double, Part> d64;
@@ -107,14 +110,14 @@ struct Vec {
 
   static HWY_INLINE void transpose_block(const T* src, Index lds, T* dst, Index ldd) {
     const Part d;
-    Row r[kSide], s[kSide];
-    for (int i = 0; i < kSide; ++i) r[i] = hn::LoadU(d, src + i * lds);
-    for (int i = 0; i < kSide; i += 2) {
+    Row r[side], s[side];
+    for (int i = 0; i < side; ++i) r[i] = hn::LoadU(d, src + i * lds);
+    for (int i = 0; i < side; i += 2) {
       s[i] = hn::InterleaveLower(d, r[i], r[i + 1]);
       s[i + 1] = hn::InterleaveUpper(d, r[i], r[i + 1]);
     }
     if constexpr (sizeof(T) == 4) {
-      for (int i = 0; i < kSide; i += 4) {
+      for (int i = 0; i < side; i += 4) {
         r[i] = lower(s[i], s[i + 2]);
         r[i + 1] = upper(s[i], s[i + 2]);
         r[i + 2] = lower(s[i + 1], s[i + 3]);
@@ -122,19 +125,39 @@ struct Vec {
       }
     }
     const Row* rows = sizeof(T) == 4 ? r : s;
-    constexpr int half = int(kSide) / 2;
+    constexpr int half = int(side) / 2;
     for (int i = 0; i < half; ++i) {
       hn::StoreU(hn::ConcatLowerLower(d, rows[i + half], rows[i]), d, dst + i * ldd);
       hn::StoreU(hn::ConcatUpperUpper(d, rows[i + half], rows[i]), d, dst + (i + half) * ldd);
     }
   }
+  // Four columns of sixteen rows: loads bring rows i, i + 4, i + 8, i + 12 into the blocks of a vector, so that all that is left
+  // to shuffle stays inside of blocks. One port shuffles vectors of 512 bits, and it is a port of the products, too.
+  static HWY_INLINE void transpose_columns(const T* src, Index lds, T* dst, Index ldd) {
+    const Tag d;
+    const hn::Half<Tag> d2;
+    const hn::Half<hn::Half<Tag>> d4;
+    const hn::Repartition<double, Tag> d64;
+    const auto rows = [&](Index i) {
+      const auto block = [&](Index r) { return hn::LoadU(d4, src + (i + r) * lds); };
+      return hn::Combine(d, hn::Combine(d2, block(12), block(8)), hn::Combine(d2, block(4), block(0)));
+    };
+    const auto pairs = [&](Raw a, Raw b, T* to) {
+      const auto x = hn::BitCast(d64, a), y = hn::BitCast(d64, b);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, x, y)), d, to);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, x, y)), d, to + ldd);
+    };
+    const Raw a = rows(0), b = rows(1), c = rows(2), e = rows(3);
+    pairs(hn::InterleaveLower(d, a, b), hn::InterleaveLower(d, c, e), dst);
+    pairs(hn::InterleaveUpper(d, a, b), hn::InterleaveUpper(d, c, e), dst + 2 * ldd);
+  }
   // A transposition that adds up what it interleaves, of rows as long as a vector.
   static HWY_INLINE Row sum_rows_of_block(const T* src, Index lds) {
     const Part d;
-    Row r[kSide];
-    for (int i = 0; i < kSide; ++i) {
+    Row r[side];
+    for (int i = 0; i < side; ++i) {
       r[i] = hn::LoadU(d, src + i * lds);
-      for (Index j = kSide; j < lanes; j += kSide) r[i] = hn::Add(r[i], hn::LoadU(d, src + i * lds + j));
+      for (Index j = side; j < lanes; j += side) r[i] = hn::Add(r[i], hn::LoadU(d, src + i * lds + j));
     }
     if constexpr (sizeof(T) == 4) {
       for (int i = 0; i < 4; ++i)

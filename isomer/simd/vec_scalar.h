@@ -28,7 +28,9 @@ struct Vec<T, Isa::scalar> {
   void store(T* p, Index n) const {
     if (n > 0) *p = v;
   }
+  static constexpr Index side = 1;
   static void transpose(const T* src, Index, T* dst, Index) { *dst = *src; }
+  static void transpose_side(const T* src, Index, T* dst, Index) { *dst = *src; }
   static Vec sum_rows(const T* src, Index) { return {*src}; }
 
   friend Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -110,6 +111,12 @@ TEST(Vec, ReducesAndTransposes) {
     for (Index i = 0; i < n; ++i)
       for (Index j = 0; j < n; ++j) EXPECT_EQ(dst[std::size_t(j * ldd + i)], src[std::size_t(i * lds + j)]);
     for (Index i = 0; i < n; ++i) EXPECT_EQ(dst[std::size_t(i * ldd + n)], T(-1));
+    std::fill(dst.begin(), dst.end(), T(-1));
+    const Index side = P::transpose_side(src.data(), lds, dst.data(), ldd);
+    EXPECT_EQ(n % side, 0);
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < n; ++j)
+        EXPECT_EQ(dst[std::size_t(j * ldd + i)], i < side && j < side ? src[std::size_t(i * lds + j)] : T(-1));
     EXPECT_EQ(P::sum(src.data()), T(n * (n - 1) / 2));
     P::sum_rows(src.data(), lds, dst.data());
     for (Index i = 0; i < n; ++i) EXPECT_EQ(dst[std::size_t(i)], T(n * (n - 1) / 2 + i * lds * n));

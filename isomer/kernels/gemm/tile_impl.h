@@ -191,9 +191,16 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, const T*
 template <class T, Isa I>
 void transpose(Index rows, Index columns, const T* src, Index lds, T* dst, Index ldd) noexcept {
   using V = simd::Vec<T, I>;
-  const Index full_rows = rows - rows % V::lanes, full_columns = columns - columns % V::lanes;
-  for (Index i = 0; i < full_rows; i += V::lanes)
-    for (Index j = 0; j < full_columns; j += V::lanes) V::transpose(src + i * lds + j, lds, dst + j * ldd + i, ldd);
+  const Index full_rows = rows - rows % V::side, full_columns = columns - columns % V::side;
+  for (Index i = 0; i < full_rows;) {
+    const Index band = full_rows - i >= V::lanes ? V::lanes : V::side;
+    Index j = 0;
+    for (; band == V::lanes && j + V::lanes <= columns; j += V::lanes)
+      V::transpose(src + i * lds + j, lds, dst + j * ldd + i, ldd);
+    for (; j < full_columns; j += V::side)
+      for (Index r = i; r < i + band; r += V::side) V::transpose_side(src + r * lds + j, lds, dst + j * ldd + r, ldd);
+    i += band;
+  }
   for (Index i = 0; i < rows; ++i)
     for (Index j = i < full_rows ? full_columns : 0; j < columns; ++j) dst[j * ldd + i] = src[i * lds + j];
 }

@@ -236,7 +236,9 @@ T finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T
   const Index K = x.K, V = x.V, n = rule.gates(K);
   const T *k = x.k.data + i * x.k.stride, *grad_u = b.grads + 2 * i * V;
   const auto row = [&](const Rows<T>& to) { return to.data ? to.data + i * to.stride : b.row; };
-  const T along_q = dot<T, I>(t.q, t.read_q, K), along_w = dot<T, I>(t.w, t.write, K);
+  // Norms and a head's gates ask how much of a gradient is along its row.
+  const bool asked = rule.l2norm || rule.gate == Gate::head;
+  const T along_q = asked ? dot<T, I>(t.q, t.read_q, K) : T(0), along_w = asked ? dot<T, I>(t.w, t.write, K) : T(0);
   T* grad = row(io.q);
   decayed<T, I>(T(rule.scale), t.up, n, t.read_q, grad, K);
   chain_norm<T, I>(rule, x.q.data + i * x.q.stride, m.norm_q[i], along_q, grad, K);
@@ -248,7 +250,7 @@ T finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T
     decayed<T, I>(T(1), t.down, n, t.write, grad, K);
     return chain_norm<T, I>(rule, k, m.norm_k[i], along_w, grad, K);
   }
-  const T along_x = dot<T, I>(t.x, t.read_x, K);
+  const T along_x = asked ? dot<T, I>(t.x, t.read_x, K) : T(0);
   if (io.v.data) scaled<T, I>(m.beta[i], grad_u, row(io.v), V);
   decayed<T, I>(T(1), t.up, n, t.read_x, b.row, K);
   if (io.beta.data)
