@@ -76,8 +76,10 @@ class Table:
         ours = timings["isomer"]
         for limit in ours.limits:
             self.limits.setdefault(f"read, threads {case['threads']}, GB/s", []).append(limit["isomer"] / 1e9)
-        self.add(case, "generate", timings, {"tokens": 1, "work": ours.first.get("bytes", 0), "share": train_cases.READ_SHARE,
-                                             "ratio": train_cases.STREAM_RATIO[case["weights"]]})
+        weights = case["weights"]
+        self.add(case, "generate", timings, {"tokens": 1, "work": ours.first.get("bytes", 0),
+                                             "share": train_cases.READ_SHARE.get(weights),
+                                             "ratio": train_cases.STREAM_RATIO[weights]})
 
     def add(self, case, direction, timings, targets):
         """A line, and a row for each peer; `work` is of one step."""

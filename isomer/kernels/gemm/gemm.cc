@@ -82,7 +82,7 @@ void multiply_block(const Problem<T>& x, Index p, Index depth, T* packed, Contex
 
 template <class T, class W, Isa I>
 void multiply_few(const Problem<T>& x, Matrix<W> b, Context& context) {
-  const Parts columns(x.N, std::max<Index>(1, kFewElements / x.K), 4);
+  const Parts columns(x.N, std::max<Index>(1, kFewElements / x.K), 1);
   context.parallel(columns.count, [&](Index task, Workspace&) {
     const Index j = task * columns.step, n = std::min(columns.step, x.N - j);
     const Block<T> c{x.c.at(0, j), x.c.stride[0], x.add};

@@ -1,5 +1,7 @@
 #pragma once
 // The parts of gemm that exist once for each instruction set; their definitions need vec_<isa>.h, included first.
+#include <type_traits>
+
 #include "isomer/kernels/gemm/gemm_kernels.h"
 #include "isomer/kernels/gemm/tile_impl.h"
 
@@ -88,40 +90,37 @@ ISOMER_INLINE simd::Vec<T, I> load(const Bf16* p, Index n) noexcept {
   return load<T, I>(first);
 }
 
-/// c[j] = or += alpha · a · (column j of B), for `Columns` columns side by side. Two sums for each column cover the latency of
-/// FMA.
-template <class T, class W, Isa I, Index Columns>
-ISOMER_INLINE void multiply_row(Index depth, const T* a, const W* b, Index step, T alpha, T* c, bool add) noexcept {
+/// a · b, both dense. Four sums cover the latency of FMA where two loads go with each.
+template <class T, class W, Isa I>
+ISOMER_INLINE T dot(Index depth, const T* a, const W* b) noexcept {
   using V = simd::Vec<T, I>;
-  V even[Columns], odd[Columns];
-  for (Index j = 0; j < Columns; ++j) even[j] = odd[j] = V::zero();
+  constexpr Index kSums = 4, kStep = kSums * V::lanes, kStepBytes = kStep * Index(sizeof(T));
+  // Prefetchers of the machine begin anew with every page of 4 KiB: what is that far ahead is asked for, into L2, so that A stays
+  // in L1. Weights in bfloat16 are slow to widen, and asking for them costs more than it gains.
+  constexpr bool kAsk = std::is_same_v<T, W>;
+  constexpr Index kAhead = 4096, kLine = 64;
+  V sums[kSums] = {V::zero(), V::zero(), V::zero(), V::zero()};
   Index p = 0;
-  for (; p + 2 * V::lanes <= depth; p += 2 * V::lanes) {
-    const V first = V::load(a + p), second = V::load(a + p + V::lanes);
-    for (Index j = 0; j < Columns; ++j) {
-      even[j] = fma(first, load<T, I>(b + j * step + p), even[j]);
-      odd[j] = fma(second, load<T, I>(b + j * step + p + V::lanes), odd[j]);
-    }
+  for (; p + kStep <= depth; p += kStep) {
+#pragma GCC unroll 4
+    for (Index line = 0; kAsk && line < kStepBytes; line += kLine)
+      __builtin_prefetch(reinterpret_cast<const char*>(b + p) + kAhead + line, 0, 2);
+#pragma GCC unroll 4
+    for (Index n = 0; n < kSums; ++n) sums[n] = fma(V::load(a + p + n * V::lanes), load<T, I>(b + p + n * V::lanes), sums[n]);
   }
-  for (; p < depth; p += V::lanes) {
-    const V first = V::load(a + p, depth - p);
-    for (Index j = 0; j < Columns; ++j) even[j] = fma(first, load<T, I>(b + j * step + p, depth - p), even[j]);
-  }
-  for (Index j = 0; j < Columns; ++j) {
-    const T value = alpha * sum(even[j] + odd[j]);
-    c[j] = add ? c[j] + value : value;
-  }
+  for (; p < depth; p += V::lanes) sums[0] = fma(V::load(a + p, depth - p), load<T, I>(b + p, depth - p), sums[0]);
+  return sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
 template <class T, class W, Isa I>
 void FewRows<T, W, I>::multiply(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept {
-  Index j = 0;
-  for (; j + 4 <= N; j += 4)
-    for (Index i = 0; i < M; ++i)
-      multiply_row<T, W, I, 4>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
-  for (; j < N; ++j)
-    for (Index i = 0; i < M; ++i)
-      multiply_row<T, W, I, 1>(depth, a.data + i * a.row, b.data + j * b.column, b.column, alpha, c.data + i * c.row + j, c.add);
+  // A column at a time, so that memory is read as one stream: several side by side are out of step with the prefetchers.
+  for (Index j = 0; j < N; ++j)
+    for (Index i = 0; i < M; ++i) {
+      const T value = alpha * dot<T, W, I>(depth, a.data + i * a.row, b.data + j * b.column);
+      T& to = c.data[i * c.row + j];
+      to = c.add ? to + value : value;
+    }
 }
 
 }  // namespace isomer::gemm

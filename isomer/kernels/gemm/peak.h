@@ -8,8 +8,8 @@ namespace isomer {
 /// The libraries of docs/decisions/0001-gemm.md reach the same within a few percent.
 [[nodiscard]] double measure_peak(Context& context);
 
-/// GB/s at which the threads of the context together read `bytes` of memory, over and over, at best: what speeds of programs
-/// that read all of their weights for little arithmetic are shares of. Takes about 0.25 s.
+/// GB/s at which the threads of the context together read `bytes` of memory, over and over, by the median: what speeds of
+/// programs that read all of their weights for little arithmetic are shares of. Takes about 0.25 s.
 [[nodiscard]] double measure_read(Context& context, Index bytes);
 
 }  // namespace isomer
