@@ -53,13 +53,15 @@ ISOMER_INLINE void copy_row(const T* from, const T* mean, T* to, Index count) {
 template <class T, Isa I>
 struct Prefetch {
   static constexpr Index line = 64 / sizeof(T);
+  // The fewest that the tiles of a chunk's products ask for all of it, however wide a tile is: with vectors of 256 bits 3 rows of
+  // 64 floats.
+  static constexpr Index lines_at_once = simd::Vec<T, I>::lanes > 8 ? 32 : 16;
   const Ahead<T>& ahead;
   int block = 0;
   Index row = 0;
 
   ISOMER_INLINE void operator()() {
-    // The fewest that the tiles of a chunk's products ask for all of it: 3 rows of 64 floats.
-    for (Index lines = 0; lines < 16 && block < ahead.count;) {
+    for (Index lines = 0; lines < lines_at_once && block < ahead.count;) {
       const auto& b = ahead.blocks[block];
       const T* p = b.data + row * b.stride;
       // Into L2: by the time it is needed, L1 has held other things.
