@@ -4,7 +4,8 @@
 // A is read one element at a time (broadcast), so it may have any strides: a transposed A costs nothing.
 // B is read a vector at a time, so its rows must be contiguous: transpose(…) makes such a B from its transpose.
 // A Shape says which part of the depth counts for a tile of C, so that triangles and bands are skipped a tile at a time;
-// what lies outside the band but inside a tile that is worked on is read, so the caller keeps zeros there.
+// what lies outside the band but inside a tile that is worked on is read, so the caller keeps zeros there. A Shape of C may say
+// where the columns end that rows need, so that tiles on the edge are as narrow as one vector.
 #include "isomer/base/index.h"
 #include "isomer/simd/vec.h"
 
@@ -45,6 +46,7 @@ struct BandOfC {
     const bool needed = j - (i + rows - 1) <= hi && j + columns - 1 - i >= lo;
     return {0, needed ? depth : 0};
   }
+  [[nodiscard]] ISOMER_INLINE Index end(Index i, Index rows) const { return i + rows + hi; }
 };
 /// A(i, p) is zero unless lo ≤ p − i ≤ hi.
 struct BandOfA {
@@ -148,11 +150,14 @@ struct Nothing {
 template <class T, Isa I, class Shape, class Between = Nothing>
 void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Into<T> into,
               Between&& between = {}) noexcept {
-  constexpr Index width = kTileColumns<T, I>;
+  constexpr Index width = kTileColumns<T, I>, lanes = simd::Vec<T, I>::lanes;
   for (Index j = 0; j < N; j += width) {
-    const Index columns = N - j < width ? N - j : width;
+    const Index widest = N - j < width ? N - j : width;
     for (Index i = 0; i < M; i += kTileRows) {
       const Index rows = M - i < kTileRows ? M - i : kTileRows;
+      Index columns = widest;
+      if constexpr (requires { shape.end(i, rows); })
+        if (widest > lanes && shape.end(i, rows) - j <= lanes) columns = lanes;
       const Range p = shape.depth(i, rows, j, columns, depth);
       // Nothing to add; a `set` of an empty sum is left out too: whoever gives a band does not read outside it.
       if (p.begin >= p.end && depth > 0) continue;

@@ -26,8 +26,9 @@ inline constexpr double kNormEps = 1e-6;
 template <int readers>
 struct LowerOfC {
   Index first, writes;
+  [[nodiscard]] ISOMER_INLINE Index end(Index i, Index rows) const { return writes * (first + (i + rows - 1) / readers + 1); }
   [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index rows, Index j, Index, Index depth) const {
-    return {0, j < writes * (first + (i + rows - 1) / readers + 1) ? depth : 0};
+    return {0, j < end(i, rows) ? depth : 0};
   }
 };
 /// A(i, p) is zero for p from before + writes · (i / readers + 1) on.
