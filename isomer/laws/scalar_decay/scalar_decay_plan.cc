@@ -45,6 +45,11 @@ void store(const T* from, T* to, Index stride, Index count) {
   for (Index i = 0; to && i < count; ++i) to[i * stride] = from[i];
 }
 
+template <class T>
+bool any_sums(const ScalarDecayStates<T>& of) {
+  return of.state.present() || of.norm.present() || of.value_sum.present();
+}
+
 // The sums of head h of sequence n into an edge.
 template <class T>
 void fetch_sums(const ScalarDecayStates<const T>& from, Index n, Index h, Index K, Index V, const Edge<T>& edge) {
@@ -99,8 +104,6 @@ Choice choose(bool causal, Carries carries, Index heads, Index T, Index K, Index
 template <class T>
 Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
   const double before = in.initial.count.present() ? double(in.initial.count(n)) : 0.0;
-  const auto& s = in.initial;
-  const bool fresh = !s.state.present() && !s.norm.present() && !s.value_sum.present();
   return {.C = tokens_of(n, c),
           .K = K,
           .V = V,
@@ -111,7 +114,7 @@ Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
           .log_input = rows(in.log_input, n, h, c),
           .count = before + double(c * C),
           .first = c == 0,
-          .empty = c == 0 && fresh};
+          .empty = c == 0 && !any_sums(in.initial)};
 }
 
 template <class T>
@@ -225,7 +228,8 @@ void Plan<T>::enter(Index n, Index h, const Edge<T>& edge) const {
     std::copy_n(x.k.data, K, edge.key_mean);
     std::copy_n(x.v.data, V, edge.value_mean);
   }
-  shift_sums(edge, 1.0, count, K, V);
+  // Sums of nothing are the same about any point.
+  if (count != 0 || any_sums(in.initial)) shift_sums(edge, 1.0, count, K, V);
 }
 
 template <class T>
@@ -247,12 +251,12 @@ template <class T>
 void Plan<T>::enter_gradient(Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about,
                              const Edge<T>& edge) const {
   fetch_sums(from, n, h, K, V, edge);
-  if (rule.centred) shift_gradient(edge, about, 1.0, K, V);
+  if (rule.centred && any_sums(from)) shift_gradient(edge, about, 1.0, K, V);
 }
 
 template <class T>
 void Plan<T>::leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to) const {
-  if (rule.centred) shift_gradient(edge, about, -1.0, K, V);
+  if (rule.centred && any_sums(to)) shift_gradient(edge, about, -1.0, K, V);
   store_sums(edge, n, h, K, V, to);
 }
 
