@@ -67,6 +67,14 @@ template <class T, Isa I>
 void ArithmeticKernels<T, I>::product(const Product<T>& in, Extent extent, Cells<T> y, Accumulate accumulate) noexcept {
   using V = simd::Vec<T, I>;
   const V scale = V::set(in.scale);
+  // A number repeated in its row need not go by way of memory.
+  if (in.weight.data == nullptr && in.x.column == 0 && accumulate == Accumulate::set) {
+    for (Index r = 0; r < extent.rows; ++r) {
+      const V value = scale * V::set(in.x.data[r * in.x.row]);
+      for (Index c = 0; c < extent.columns; c += V::lanes) value.store(y.data + r * y.row + c, extent.columns - c);
+    }
+    return;
+  }
   internal::each_row<T, I>(in, extent.rows, [&](Index r, auto load) {
     for (Index c = 0; c < extent.columns; c += V::lanes) {
       const Index left = extent.columns - c;
