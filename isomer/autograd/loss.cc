@@ -59,11 +59,12 @@ struct DivergenceRow {
   double operator()(const T* logits, double scale, T* weights, double factor) const {
     double largest = -HUGE_VAL, all_a = 0, all_w = 0, divergence = 0;
     const auto weight = [&](Index s) { return double(weights[s]) + kFloor; };
+    const auto logit = [&](Index s) { return std::min(scale * double(logits[s]), options.clamp); };
     for (Index s = 0; s < end(); ++s) {
-      if (sees(s)) largest = std::max(largest, scale * double(logits[s]));
+      if (sees(s)) largest = std::max(largest, logit(s));
       all_w += weight(s);
     }
-    const auto above = [&](Index s) { return scale * double(logits[s]) - largest; };
+    const auto above = [&](Index s) { return logit(s) - largest; };
     for (Index s = 0; s < end(); ++s)
       if (sees(s)) all_a += std::exp(above(s));
     for (Index s = 0; s < end(); ++s) {

@@ -36,8 +36,8 @@ struct DivergenceVars {
 
 /// How far the weights of the linear attention, W_ts = φ_t·φ_s / Σ_s φ_t·φ_s, are from A_ts = softmax_s(scale · q_t·k_s): the
 /// mean over sequences, heads and queries of Σ_s A_ts log(A_ts / W_ts). This is the loss of attention transfer (Zhang et al.
-/// 2024, Hedgehog), less the entropy of A. Of the options scale, direction, window and sinks count; W sees what its direction
-/// shows.
+/// 2024, Hedgehog), less the entropy of A. Of the options scale, clamp, direction, window and sinks count; W sees what its
+/// direction shows.
 template <class T>
 [[nodiscard]] Var<T> attention_divergence(Tape<T>& tape, const DivergenceVars<T>& in, const AttentionOptions& options);
 

@@ -82,6 +82,12 @@ TEST(AttentionDivergence, IsNothingForEqualWeights) {
   const Var<D> phi = tape.input(contiguous(ones.data.data(), {1, 6, 2, 4}), true);
   const Var<D> loss = attention_divergence<D>(tape, {phi, phi, contiguous<const D>(q.data.data(), {1, 6, 2, 3}), equal}, {});
   EXPECT_NEAR(loss.value(0, 0, 0, 0), 0, 1e-12);
+  // And any keys, once a clamp is below all logits.
+  const auto other = random_values({1, 6, 2, 3}, 4);
+  const DivergenceVars<D> vars{phi, phi, contiguous<const D>(q.data.data(), {1, 6, 2, 3}),
+                               contiguous<const D>(other.data.data(), {1, 6, 2, 3})};
+  EXPECT_GT(attention_divergence<D>(tape, vars, {}).value(0, 0, 0, 0), 1e-3);
+  EXPECT_NEAR(attention_divergence<D>(tape, vars, {.clamp = -100}).value(0, 0, 0, 0), 0, 1e-12);
 }
 
 TEST(DropoutOp, HasTheSameMaskInBothDirections) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 #include "isomer/base/error.h"
@@ -62,6 +63,16 @@ double read_number(const Settings& settings, std::string_view name, double fallb
   if (text == nullptr) return fallback;
   double value = 0;
   require(parse_number(*text, value) && std::isfinite(value), std::string(name).c_str(), "expected a finite number, got ", *text);
+  return value;
+}
+
+double read_limit(const Settings& settings, std::string_view name) {
+  double value = std::numeric_limits<double>::infinity();
+  const std::string* text = text_of(settings, name);
+  if (text == nullptr) return value;
+  // False for -inf and NaN.
+  require(parse_number(*text, value) && value >= std::numeric_limits<double>::lowest(), std::string(name).c_str(),
+          "expected a number or inf, got ", *text);
   return value;
 }
 

@@ -38,6 +38,8 @@ void require_known(std::string_view who, const Settings& settings, std::span<con
 // Readers of options. Each throws Error with what was expected when the text does not parse.
 [[nodiscard]] bool read_bool(const Settings& settings, std::string_view name, bool fallback);
 [[nodiscard]] double read_number(const Settings& settings, std::string_view name, double fallback);
+/// A number, or inf for none; inf unless it is set.
+[[nodiscard]] double read_limit(const Settings& settings, std::string_view name);
 [[nodiscard]] Index read_size(const Settings& settings, std::string_view name, Index fallback);
 /// The position of the setting's text among `choices` (the fallback is the first).
 [[nodiscard]] int read_choice(const Settings& settings, std::string_view name, std::span<const std::string_view> choices);

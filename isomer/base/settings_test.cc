@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 
 #include "isomer/base/error.h"
 #include "tests/error_of.h"
@@ -48,6 +49,7 @@ TEST(Settings, SayWhatWasExpected) {
   };
   const auto flag = [](const Settings& s) { return read_bool(s, "x", false); };
   const auto number = [](const Settings& s) { return read_number(s, "x", 0); };
+  const auto limit = [](const Settings& s) { return read_limit(s, "x"); };
   const auto size = [](const Settings& s) { return read_size(s, "x", 0); };
   const auto choice = [](const Settings& s) {
     constexpr std::array<std::string_view, 3> choices{"none", "sum", "max"};
@@ -56,6 +58,11 @@ TEST(Settings, SayWhatWasExpected) {
   EXPECT_EQ(error("yes", flag), "x: expected true or false, got yes");
   for (const std::string text : {"", "1x", "inf", "nan", "1e999", " 1"})
     EXPECT_EQ(error(text, number), "x: expected a finite number, got " + text);
+  for (const std::string text : {"", "much", "-inf", "nan", "1e999"})
+    EXPECT_EQ(error(text, limit), "x: expected a number or inf, got " + text);
+  EXPECT_EQ(read_limit({}, "x"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(read_limit({{"x", "inf"}}, "x"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(read_limit({{"x", "-2.5"}}, "x"), -2.5);
   for (const std::string text : {"-1", "1.5", "", "99999999999999999999"})
     EXPECT_EQ(error(text, size), "x: expected a whole number >= 0, got " + text);
   EXPECT_EQ(error("summ", choice), "x: expected none, sum or max, got summ");

@@ -20,6 +20,7 @@ struct Head {
   const Source& from;
   Index T, before, keys;  // queries, keys before the first query, all keys
   Index window, sinks;
+  double clamp;
   bool taylor;
   std::optional<int> order;  // of the polynomial in place of exp
   std::vector<Vector> q, k, v;
@@ -32,6 +33,7 @@ struct Head {
         keys(T + before),
         window(read_size(source.settings, "window", 0)),
         sinks(read_size(source.settings, "sinks", 0)),
+        clamp(read_limit(source.settings, "clamp")),
         taylor(source.text("kernel", "exp") == "taylor"),
         order(taylor ? int(read_size(source.settings, "order", 2)) : source.options.order) {
     for (Index t = 0; t < T; ++t) q.push_back(from.row("q", t));
@@ -50,11 +52,12 @@ struct Head {
     for (Index key = 0; key < keys; ++key) n += sees(t, key) ? 1 : 0;
     return n;
   }
-  /// κ(scale · q·k), before any decay.
+  /// κ(min(scale · q·k, clamp)), before any decay.
   [[nodiscard]] double weight(Index t, Index key) const {
     double dot = 0;
     for (std::size_t i = 0; i < q[t].size(); ++i) dot += q[t][i] * k[key][i];
-    return order ? polynomial(from.scale() * dot, *order) : std::exp(from.scale() * dot);
+    const double logit = std::min(from.scale() * dot, clamp);
+    return order ? polynomial(logit, *order) : std::exp(logit);
   }
   /// The decay of a key between its own token and another.
   [[nodiscard]] double kept(Index key, Index position) const {
@@ -147,6 +150,7 @@ Dsf unrolled(const Head& head) {
 
 Dsf recurrence(const Head& head) {
   require(head.window == 0, "dsf", "expected no window with a Taylor order, got ", head.window);
+  require(std::isinf(head.clamp), "dsf", "expected no clamp with a Taylor order, got ", head.clamp);
   const Index V = head.from.size("V");
   const double root = std::sqrt(std::abs(head.from.scale())), sign = head.from.scale() < 0 ? -1 : 1;
   const auto features = [&](Vector x, double factor) {

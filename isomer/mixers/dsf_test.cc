@@ -234,6 +234,10 @@ TEST(Dsf, RefusesWhatItCannotRealise) {
               (void)realise(x.law, x.inputs, {{"kernel", "taylor"}}, {}, {.order = 3});
             }),
             "dsf: expected order 2 as the kernel has, got 3");
+  EXPECT_EQ(tests::error_of([&] {
+              (void)realise(x.law, x.inputs, {{"kernel", "taylor"}, {"clamp", "5"}}, {}, {.order = 2});
+            }),
+            "dsf: expected no clamp with a Taylor order, got 5");
   EXPECT_EQ(tests::error_of([&] { (void)run(x.system({}), Signal{19, 4}); }), "dsf: expected u of [19, 3], got [19, 4]");
   Tensors single;
   for (const auto& [name, tensor] : x.inputs) single.emplace(name, tensor.cast(Type::f32));

@@ -1,6 +1,7 @@
 // The recurrences of the laws in ASCII.
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "isomer/mixers/equations.h"
 
@@ -15,13 +16,15 @@ struct LawText {
   [[nodiscard]] bool has(const char* role) const {
     return std::find(law.roles.begin(), law.roles.end(), role) != law.roles.end();
   }
+  [[nodiscard]] static std::string number(double x) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.5g", x);
+    return text;
+  }
   /// "K^-1/2 ", "0.5 " or nothing.
   [[nodiscard]] static std::string factor(const std::optional<double>& scale) {
     if (!scale) return "K^-1/2 ";
-    if (*scale == 1) return "";
-    char text[32];
-    std::snprintf(text, sizeof text, "%.5g ", *scale);
-    return text;
+    return *scale == 1 ? "" : number(*scale) + " ";
   }
 
   Lines operator()(const AttentionOptions& o) const {
@@ -31,8 +34,9 @@ struct LawText {
     const std::string last = std::to_string(o.window);
     if (o.window > 0) seen = causal ? "t - " + last + " < s <= t" : "|t - s| < " + last;
     if (o.sinks > 0) seen += " or s < " + std::to_string(o.sinks);
-    std::string weight =
-        "w_ts = " + (taylor ? "taylor" + std::to_string(o.order) : std::string("exp")) + "(" + factor(o.scale) + "q_t . k_s)";
+    std::string logit = factor(o.scale) + "q_t . k_s";
+    if (o.clamp < std::numeric_limits<double>::infinity()) logit = "min(" + logit + ", " + number(o.clamp) + ")";
+    std::string weight = "w_ts = " + (taylor ? "taylor" + std::to_string(o.order) : std::string("exp")) + "(" + logit + ")";
     if (has("log_forget")) weight += " exp(c_t - c_s),   c = running_sum(log_forget)";
     return {weight + ",   " + seen, "o_t = " + normalised(o.normaliser)};
   }
@@ -66,8 +70,7 @@ struct LawText {
         o.direction == ScalarDecayOptions::Direction::global ? "S = sum over all tokens of " + in : "S = " + old + in;
     if (o.normaliser == none) return {state, "o = " + read};
     const std::string norm = "n = S with v = 1";
-    char eps[32] = "";
-    if (o.eps > 0) std::snprintf(eps, sizeof eps, " + %.5g", o.eps);
+    const std::string eps = o.eps > 0 ? " + " + number(o.eps) : "";
     const std::string below = o.normaliser == sum ? scale + "n . q" + eps : "max(|" + scale + "n . q|, 1)" + eps;
     return {state + ",   " + norm, "o = " + read + " / (" + below + ")"};
   }

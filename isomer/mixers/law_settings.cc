@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <limits>
 
 namespace isomer {
 
@@ -26,6 +27,7 @@ struct Writer {
     constexpr std::array kNormalisers{"sum", "l2", "rms", "layer", "count", "gate", "none"};
     const bool taylor = o.kernel == AttentionOptions::Kernel::taylor;
     put("scale", o.scale);
+    put_if(o.clamp < std::numeric_limits<double>::infinity(), "clamp", text(o.clamp));
     put_if(o.direction == AttentionOptions::Direction::bidirectional, "causal", "false");
     put_if(o.window != 0, "window", std::to_string(o.window));
     put_if(o.sinks != 0, "sinks", std::to_string(o.sinks));

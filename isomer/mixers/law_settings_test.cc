@@ -10,9 +10,10 @@ using Direction = AttentionOptions::Direction;
 TEST(LawSettings, AreThoseOfTheCommandLine) {
   const auto of = [](auto options) { return settings_of({.options = options, .roles = {}}); };
   EXPECT_EQ(of(AttentionOptions{}), Settings{});
-  const Settings attention{{"scale", "0.1"}, {"causal", "false"}, {"window", "100000"}, {"sinks", "4"},
-                           {"eps", "1e-06"}, {"order", "3"},      {"kernel", "taylor"}, {"normaliser", "layer"}};
+  const Settings attention{{"scale", "0.1"}, {"clamp", "5"}, {"causal", "false"},  {"window", "100000"},   {"sinks", "4"},
+                           {"eps", "1e-06"}, {"order", "3"}, {"kernel", "taylor"}, {"normaliser", "layer"}};
   EXPECT_EQ(of(AttentionOptions{.scale = 0.1,
+                                .clamp = 5,
                                 .direction = Direction::bidirectional,
                                 .window = 100000,
                                 .sinks = 4,

@@ -26,6 +26,7 @@ def law(x, options, _=None):
     q, k, v, H, scale, causal = common(x, options)
     B, T, S, V = *q.shape[:2], k.shape[1], v.shape[-1]
     window, sinks, order = (int(options.get(name, default)) for name, default in (("window", 0), ("sinks", 0), ("order", 2)))
+    clamp = mpf(options.get("clamp", INF))
     normaliser, exp_kernel = options.get("normaliser", "sum"), options.get("kernel", "exp") == "exp"
     eps = mpf(options.get("eps", {"l2": "1e-12", "rms": "1e-6", "layer": "1e-5"}.get(normaliser, 0)))
     out = {"o": Tensor((B, T, H, V))} | ({"log_sum": Tensor((B, T, H))} if exp_kernel and normaliser == "sum" else {})
@@ -56,7 +57,7 @@ def law(x, options, _=None):
         for t, h in itertools.product(range(first, end), range(H)):
             i = t + S - T if causal else t
             seen = [j for j in range(first, end + S - T) if visible(i, j, first)]
-            weights = [weight(b, i, j, h, scale * dot(q.head(b, t, h, H), k.head(b, j, h, H))) for j in seen]
+            weights = [weight(b, i, j, h, min(clamp, scale * dot(q.head(b, t, h, H), k.head(b, j, h, H)))) for j in seen]
             num = weighted(weights, [v.head(b, j, h, H) for j in seen], V)
             out["o"][b, t, h] = normalise(num, sum(weights), len(seen), b, t, h)
             if "log_sum" in out:
@@ -97,4 +98,7 @@ CASES = [
     *(case(f"t1_{n}", f"normaliser={n}", T=1, V=3, extra="log_forget") for n in ("sum", "layer")),
     *(case(f"scale_eps_{n}", f"scale=0.75 eps=0.5 normaliser={n}", times={"v": 0.6}) for n in ("sum", "l2", "rms", "layer")),
     case("scale_eps_taylor2", "scale=-0.25 eps=0.5 kernel=taylor"), case("taylor1_sum", "kernel=taylor order=1", times={"q": 0.3}),
+    case("clamp", "clamp=0.25"), case("clamp_gate_forget", "clamp=0.5 normaliser=gate", extra="gate log_forget"),
+    case("clamp_count_window", "clamp=-0.25 normaliser=count window=4 sinks=1", T=7), case("logits_clamp", "clamp=5", **LOGITS),
+    case("clamp_taylor2_forget", "clamp=0.25 kernel=taylor normaliser=l2", **LONG),
 ]

@@ -69,6 +69,9 @@ Problem validate(const AttentionInputs<T>& in, const AttentionOptions& options, 
           "expected a gate with normaliser=gate and only there");
   if (in.gate.present()) expect_shape<3>("gate", in.gate.shape, {p.B, p.T, p.H});
   check_options(p, form, in.log_forget.present());
+  // As the kernels have it; false for NaN.
+  require(T(options.clamp * p.logit_unit()) >= std::numeric_limits<T>::lowest(), kOp, "expected clamp > -inf, got ",
+          options.clamp);
   if (!in.offsets.empty()) require(p.S == p.T, kOp, "expected S = T = ", p.T, " with offsets, got ", p.S);
   p.sequences = sequences(kOp, p.B, p.T, in.offsets);
   return p;

@@ -1,8 +1,9 @@
 #pragma once
 // attention: softmax attention and its relatives as a law whose state is the keys and values seen.
 //
-//   weight  w_ts = κ(scale · q_t·k_s) · e^{c_t − c_s}      κ = exp, or its Taylor polynomial of order P;  c = prefix sums of
-//   log_forget output  o_t  = N( Σ_s w_ts v_s )                       s runs over the keys that query t sees
+//   logit   s_ts = min(scale · q_t·k_s, clamp)
+//   weight  w_ts = κ(s_ts) · e^{c_t − c_s}      κ = exp, or its Taylor polynomial of order P;  c = prefix sums of log_forget
+//   output  o_t  = N( Σ_s w_ts v_s )            s runs over the keys that query t sees
 //
 // Which keys t sees: all (bidirectional), those up to t (causal; with S > T the queries are the last T positions), of these the
 // last `window` (which counts t itself), and always the first `sinks` of the sequence. N is set by `normaliser`.
@@ -16,9 +17,11 @@
 // each thread; Form::parallel takes one tile of T × S. The vjp keeps log-sums only.
 // Numerics: online softmax in the working type, prefix sums of log_forget in double. log_forget = −inf forgets exactly. A NaN or
 // inf in q, k or v reaches the outputs of its own block of queries and of those after it; results elsewhere are unharmed. A query
-// that sees no key (bidirectional only) gives o = 0 and log_sum = −inf. Not for use inside Context::parallel: it runs its own
+// that sees no key (bidirectional only) gives o = 0 and log_sum = −inf. No gradient flows into a logit above `clamp`; one that is
+// within rounding of it may count as above or below, depending on the form. Not for use inside Context::parallel: it runs its own
 // tasks.
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,7 +40,8 @@ struct AttentionOptions {
   enum class Kernel { exp, taylor };
   enum class Normaliser { sum, l2, rms, layer, count, gate, none };
 
-  std::optional<double> scale = {};  // K^-1/2
+  std::optional<double> scale = {};                        // K^-1/2
+  double clamp = std::numeric_limits<double>::infinity();  // the largest logit; +inf: no clamp
   Direction direction = Direction::causal;
   Index window = 0;  // 0: all keys
   Index sinks = 0;
@@ -86,8 +90,8 @@ void attention_vjp(const AttentionInputs<T>& in, const AttentionOptions& options
                    View<const T, 4> grad_o, const AttentionGradients<T>& grad, Context& context);
 
 /// The same law as a recurrence: with the Taylor kernel Σ_s (q·k_s)^n v_s reads a state Σ_s k_s^{⊗n} v_sᵀ of K^n × V numbers, one
-/// for each n ≤ order. In double, for causal attention without window, sinks and log_forget; a proof and a yardstick, not a way
-/// to compute.
+/// for each n ≤ order. In double, for causal attention without clamp, window, sinks and log_forget; a proof and a yardstick,
+/// not a way to compute.
 template <class T>
 void attention_kronecker(const AttentionInputs<T>& in, const AttentionOptions& options, const AttentionOutputs<T>& out);
 

@@ -49,6 +49,17 @@ ISOMER_INLINE void forget_row(const T* weights, const T* grads, T delta, Span sp
   }
 }
 
+/// Nothing passes to a logit that was cut.
+template <class T, Isa I>
+void stop_gradients(const Head<T>& head, const Tile& tile, const T* passes, T* grads) noexcept {
+  using V = simd::Vec<T, I>;
+  for (Index i = 0; i < tile.rows; ++i, passes += head.block_k, grads += head.block_k) {
+    const RowSpans spans = row_spans(head, tile, i);
+    for (const Span span : {spans.sink, spans.main})
+      map_span<T, I>(grads, span, [&](V x, Index j, Index n) { return x * V::load(passes + j, n); });
+  }
+}
+
 template <class T, Isa I>
 void backward_tile(const Head<T>& head, const Packed<T>& packed, const Backward<T>& b, const Tile& tile,
                    gemm::Store store) noexcept {
@@ -57,6 +68,7 @@ void backward_tile(const Head<T>& head, const Packed<T>& packed, const Backward<
   const Index K = head.K, V = head.V, ld = head.block_k;
   const Span band = tile_band(head, tile);
   tile_logits<T, I>(head, packed, tile, b.q + tile.query * K, b.weights);
+  if (head.clamps()) clamp_tile<T, I>(head, tile, b.weights, b.passes);
   // dP in `logits`: the gradient of the weights.
   gemm::multiply<T, I>(gemm::BandOfC{band.begin, band.end}, tile.rows, tile.columns, V,
                        gemm::Strided<T>{b.grad + tile.query * V, V, 1}, gemm::Panels<T>{packed.values_t + tile.key * V, W, V * W},
@@ -74,6 +86,7 @@ void backward_tile(const Head<T>& head, const Packed<T>& packed, const Backward<
     clear_outside<T, I>(w, spans, tile.columns);
     clear_outside<T, I>(g, spans, tile.columns);
   }
+  if (head.clamps()) stop_gradients<T, I>(head, tile, b.passes, b.logits);
   const gemm::Panels<T> queries{b.q_panels + tile.query * round_up(K, W), W, tile.rows * W};
   const gemm::Panels<T> grads{b.grad_panels + tile.query * round_up(V, W), W, tile.rows * W};
   // Of the transposed tile: key j meets query i where lo ≤ j − i ≤ hi, that is −hi ≤ i − j ≤ −lo.

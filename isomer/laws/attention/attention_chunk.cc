@@ -49,7 +49,8 @@ Piece<T> make_piece(const Problem& p, Tiling tiling, const AttentionInputs<T>& i
                      .first = p.first(),
                      .below = p.below(),
                      .above = p.above(),
-                     .scale = T(p.scale * (p.taylor() ? 1.0 : std::numbers::log2e)),
+                     .scale = T(p.scale * p.logit_unit()),
+                     .clamp = T(p.options.clamp * p.logit_unit()),
                      .order = p.taylor() ? p.options.order : -1,
                      .block_q = whole ? std::max<Index>(s.length, 1) : kBlockQueries,
                      .block_k = whole ? std::max(round_up(keys, chunk::kPad), chunk::kPad) : kBlockKeys};
@@ -220,6 +221,7 @@ class HeadBackward {
     Backward<T> b = b_;
     b.weights = workspace.take<T>(tile), b.logits = workspace.take<T>(tile);
     b.slopes = p_.taylor() ? workspace.take<T>(tile) : nullptr;
+    b.passes = head_.clamps() ? workspace.take<T>(tile) : nullptr;
     b.grad_q = grad_q_ + part * head_.T_ * p_.K;
     std::fill(b.grad_q, b.grad_q + head_.T_ * p_.K, T(0));
     b.forget_q = nullptr, b.forget_k = forget_k_;

@@ -1,6 +1,8 @@
 #pragma once
 // What the scheduler (attention.cc) hands to the kernels of one Isa (attention_chunk_impl.h): one head of one sequence as plain
 // pointers, and the scratch that the kernels need. Logits live in base 2: they carry a factor log2(e) that exp2 takes out again.
+#include <limits>
+
 #include "isomer/base/cpu.h"
 #include "isomer/base/index.h"
 #include "isomer/laws/chunk_rows.h"
@@ -30,8 +32,11 @@ struct Head {
   Index first;         // position of the first query among the keys
   Index below, above;  // a query at position p sees keys in [p − below, p + above] (sinks aside)
   T scale;             // of the logits; with log2(e) for the exp kernel
+  T clamp;             // of the logits, as scaled; +inf: none
   int order;           // of the Taylor polynomial, −1: exp
   Index block_q, block_k;
+
+  [[nodiscard]] ISOMER_INLINE bool clamps() const { return clamp < std::numeric_limits<T>::infinity(); }
 };
 
 /// Largest tiles. 96 queries are 16 whole register tiles of 6 rows; the tile of logits (96 × 256 floats, 96 KiB) lies in a 512
@@ -67,6 +72,7 @@ struct Backward {
   const T* delta;               // [T] what is taken from every gradient of a weight of the row
   T *weights, *logits;          // [bq,bk] each
   T* slopes;                    // [bq,bk], Taylor kernel only
+  T* passes;                    // [bq,bk], with a clamp only: 1 where a gradient passes to the logit, else 0
   T* grad_q;                    // [T,K] added to
   T *grad_k, *grad_v;           // [S,K] and [S,V], set block by block
   double *forget_q, *forget_k;  // [T] and [S], added to; null without a forget gate

@@ -97,6 +97,7 @@ template <class T, Isa I>
 void forward_tile(const Head<T>& head, const Packed<T>& packed, const Tile& tile, const ForwardScratch<T>& s) noexcept {
   constexpr Index W = gemm::kTileColumns<T, I>;
   tile_logits<T, I>(head, packed, tile, s.q, s.logits);
+  if (head.clamps()) clamp_tile<T, I>(head, tile, s.logits, nullptr);
   for (Index i = 0; i < tile.rows; ++i) {
     const RowSpans spans = row_spans(head, tile, i);
     T* row = s.logits + i * head.block_k;
@@ -201,6 +202,7 @@ void Kernels<T, I>::step(const Head<T>& head, const T* bias, T* scores, T* out, 
   if (j < head.S) internal::dot_keys<T, I>(head, j, head.S - j, scores + j);
 
   const Span all{0, head.S};
+  if (head.clamps()) clamp_span<T, I>(head, all, scores, nullptr);
   T high = 0, total = 0;
   if (head.order >= 0) {
     for (j = 0; j < head.S; ++j) {

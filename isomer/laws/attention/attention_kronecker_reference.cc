@@ -66,8 +66,9 @@ struct KroneckerState {
 template <class T>
 void attention_kronecker(const AttentionInputs<T>& in, const AttentionOptions& options, const AttentionOutputs<T>& out) {
   const auto p = attention_detail::validate<T>(in, options, Form::reference, out.o);
-  require(p.taylor() && p.causal() && options.window == 0 && options.sinks == 0 && !in.log_forget.present(),
-          "attention_kronecker", "expected causal kernel=taylor without window, sinks and log_forget");
+  // A clamped logit is no polynomial of q·k.
+  require(p.taylor() && p.causal() && !p.clamps() && options.window == 0 && options.sinks == 0 && !in.log_forget.present(),
+          "attention_kronecker", "expected causal kernel=taylor without clamp, window, sinks and log_forget");
   for (const Sequence& s : p.sequences)
     for (Index h = 0; h < p.H; ++h) {
       KroneckerState state(p.K, p.V, options.order);

@@ -15,6 +15,7 @@ constexpr std::array<std::string_view, 7> kNormalisers{"sum", "l2", "rms", "laye
 AttentionOptions options_from(const Settings& settings) {
   AttentionOptions o;
   if (settings.contains("scale")) o.scale = read_number(settings, "scale", 0);
+  o.clamp = read_limit(settings, "clamp");
   if (settings.contains("eps")) o.eps = read_number(settings, "eps", 0);
   if (!read_bool(settings, "causal", true)) o.direction = AttentionOptions::Direction::bidirectional;
   o.window = read_size(settings, "window", 0);
@@ -53,7 +54,9 @@ Tensors run_typed(const Call& call, const Sizes& sizes) {
 class AttentionLaw final : public Law {
  public:
   [[nodiscard]] std::string_view name() const override { return "attention"; }
-  [[nodiscard]] std::string_view equation() const override { return "o = N( sum_s kernel(scale q.k_s) exp(c_t - c_s) v_s )"; }
+  [[nodiscard]] std::string_view equation() const override {
+    return "o = N( sum_s kernel(min(scale q.k_s, clamp)) exp(c_t - c_s) v_s )";
+  }
   [[nodiscard]] std::span<const TensorSpec> inputs() const override {
     static constexpr std::array<TensorSpec, 6> specs{{{"q", "B T Gq K", Domain::normal, true},
                                                       {"k", "B S Gk K", Domain::normal, true},
@@ -68,8 +71,9 @@ class AttentionLaw final : public Law {
     return specs;
   }
   [[nodiscard]] std::span<const OptionSpec> options() const override {
-    static constexpr std::array<OptionSpec, 8> specs{
+    static constexpr std::array<OptionSpec, 9> specs{
         {{"scale", "K^-1/2", "factor of the logits"},
+         {"clamp", "inf", "the largest logit; what is above is cut to it and gets no gradient"},
          {"causal", "true", "a query sees no later key"},
          {"window", "0", "keys a query sees, itself included; 0: all"},
          {"sinks", "0", "first keys of a sequence that stay visible"},
@@ -126,6 +130,18 @@ std::span<const Case> AttentionLaw::cases() const {
         {.label = "packed window", .settings = {{"window", "4"}, {"sinks", "1"}}, .with = {"offsets"}},
         {.label = "sum with eps", .settings = {{"eps", "0.5"}}},
         {.label = "taylor, sum with eps", .settings = {{"kernel", "taylor"}, {"eps", "0.5"}}},
+        {.label = "clamp", .settings = {{"clamp", "0.25"}}},
+        {.label = "clamp, bidirectional window", .settings = {{"clamp", "-0.5"}, {"causal", "false"}, {"window", "4"}}},
+        {.label = "clamp, forget, window and sinks",
+         .settings = {{"clamp", "0.25"}, {"window", "6"}, {"sinks", "2"}, {"normaliser", "l2"}},
+         .with = {"log_forget"}},
+        {.label = "clamp, gate and forget",
+         .settings = {{"clamp", "0.25"}, {"normaliser", "gate"}},
+         .with = {"gate", "log_forget"}},
+        {.label = "clamp, taylor", .settings = {{"clamp", "0.25"}, {"kernel", "taylor"}}},
+        {.label = "clamp, linear and forget",
+         .settings = {{"clamp", "0.25"}, {"kernel", "taylor"}, {"order", "1"}, {"normaliser", "count"}},
+         .with = {"log_forget"}},
     };
     for (std::string_view normaliser : kNormalisers) {
       const std::vector<std::string> with = normaliser == "gate" ? std::vector<std::string>{"gate"} : std::vector<std::string>{};

@@ -1,6 +1,8 @@
 #pragma once
 // A validated call of `attention`: sizes, defaults filled in, and the questions that every form asks. Internal to this folder.
 
+#include <numbers>
+
 #include "isomer/laws/attention/attention.h"
 #include "isomer/laws/attention/attention_chunk.h"
 #include "isomer/laws/layout.h"
@@ -15,6 +17,9 @@ struct Problem {
 
   [[nodiscard]] bool causal() const { return options.direction == AttentionOptions::Direction::causal; }
   [[nodiscard]] bool taylor() const { return options.kernel == AttentionOptions::Kernel::taylor; }
+  [[nodiscard]] bool clamps() const { return options.clamp < std::numeric_limits<double>::infinity(); }
+  /// What the kernels multiply logits by: exp takes them in base 2.
+  [[nodiscard]] double logit_unit() const { return taylor() ? 1.0 : std::numbers::log2e; }
   /// Keys of a sequence of `length` tokens: packed sequences have as many keys as queries.
   [[nodiscard]] Index keys(const Sequence& s) const { return s.length + S - T; }
   /// Position of query 0 of a sequence among its keys.

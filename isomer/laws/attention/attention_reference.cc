@@ -1,4 +1,5 @@
 // The equation as loops, in double; never optimised. Forward and backward, for every option.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -67,10 +68,12 @@ struct Head64 {
     double high = -std::numeric_limits<double>::infinity(), total = 0;
     for (Index j = 0; j < keys; ++j) {
       if (!sees(i, j)) continue;
-      const double x = logit(i, j), f = forgotten(i, j);
+      const double free = logit(i, j), x = std::min(free, p.options.clamp), f = forgotten(i, j);
+      // By the logit: nothing above the clamp.
+      r.slopes[std::size_t(j)] = free > p.options.clamp ? 0 : 1;
       if (p.taylor()) {
         r.weights[std::size_t(j)] = std::exp(f) * polynomial(x, p.options.order);
-        r.slopes[std::size_t(j)] = std::exp(f) * polynomial(x, p.options.order - 1);
+        r.slopes[std::size_t(j)] *= std::exp(f) * polynomial(x, p.options.order - 1);
       } else {
         high = std::max(high, logits[std::size_t(j)] = x + f);
       }
@@ -82,7 +85,7 @@ struct Head64 {
     r.l = p.taylor() ? total : high + std::log(total);
     for (Index j = 0; j < keys; ++j) {
       double& w = r.weights[std::size_t(j)];
-      if (!p.taylor() && total > 0) r.slopes[std::size_t(j)] = w /= total;
+      if (!p.taylor() && total > 0) r.slopes[std::size_t(j)] *= w /= total;
       for (Index d = 0; d < p.V; ++d) r.x[std::size_t(d)] += w * v(j, d);
     }
     return r;

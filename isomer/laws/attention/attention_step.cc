@@ -1,6 +1,5 @@
 // One query at a time against a cache of keys and values.
 #include <cmath>
-#include <numbers>
 
 #include "isomer/laws/attention/attention_problem.h"
 
@@ -30,7 +29,8 @@ void read_state(const Problem& p, const AttentionInputs<T>& in, const AttentionS
                        .first = 0,
                        .below = 0,
                        .above = 0,
-                       .scale = T(p.scale * (p.taylor() ? 1.0 : std::numbers::log2e)),
+                       .scale = T(p.scale * p.logit_unit()),
+                       .clamp = T(p.options.clamp * p.logit_unit()),
                        .order = p.taylor() ? p.options.order : -1,
                        .block_q = 1,
                        .block_k = kept};

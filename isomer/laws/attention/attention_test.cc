@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -179,6 +181,95 @@ TYPED_TEST(AttentionTyped, AnotherTilingAgrees) {
   EXPECT_LT((distance<T>(a.view, b.view)), 20 * double(std::numeric_limits<T>::epsilon()));
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Outputs and gradients of a call on random numbers, queries times `size`, with forget gates and without.
+template <class T>
+struct Clamped {
+  static constexpr Index L = 110, H = 2, K = 9, V = 7;
+  Data<T> q{1, L, H, K, 1}, k{1, L, H, K, 2}, v{1, L, H, V, 3}, f{1, L, H, 1, 4}, g{1, L, H, V, 5};
+  Data<T> o{1, L, H, V, 6}, dq{1, L, H, K, 7}, dk{1, L, H, K, 8}, dv{1, L, H, V, 9}, df{1, L, H, 1, 10}, sums{1, L, H, 1, 11};
+
+  explicit Clamped(double size = 1) {
+    for (T& x : q.values) x *= T(size);
+    for (T& x : f.values) x = -std::abs(x);
+  }
+  static View<T, 3> flat(Data<T>& x) { return {x.values.data(), {1, L, H}, {L * H, H, 1}}; }
+  void run(const Options& options, Form form, bool forgets) {
+    Context context(1);
+    const AttentionInputs<T> in{.q = q.view, .k = k.view, .v = v.view, .log_forget = forgets ? flat(f) : View<T, 3>()};
+    const bool sum = options.kernel == Options::Kernel::exp && options.normaliser == Options::Normaliser::sum;
+    AttentionTape<T> tape;
+    const AttentionOutputs<T> out{.o = o.view, .log_sum = sum ? flat(sums) : View<T, 3>(), .tape = &tape};
+    attention<T>(in, options, form, out, context);
+    attention_vjp<T>(in, options, form, out, g.view,
+                     {.q = dq.view, .k = dk.view, .v = dv.view, .log_forget = forgets ? flat(df) : View<T, 3>()}, context);
+  }
+  [[nodiscard]] std::vector<std::vector<T>> results() const {
+    return {o.values, sums.values, dq.values, dk.values, dv.values, df.values};
+  }
+};
+
+constexpr std::array kForms{Form::reference, Form::step, Form::chunk, Form::parallel};
+
+TYPED_TEST(AttentionTyped, AClampAboveAllLogitsIsNone) {
+  using T = TypeParam;
+  for (const auto kernel : {Options::Kernel::exp, Options::Kernel::taylor})
+    for (const bool forgets : {false, true})
+      for (const Form form : kForms) {
+        Clamped<T> plain, open, high;
+        plain.run({.kernel = kernel}, form, forgets);
+        open.run({.clamp = kInfinity, .kernel = kernel}, form, forgets);
+        high.run({.clamp = 1000, .kernel = kernel}, form, forgets);
+        EXPECT_EQ(open.results(), plain.results()) << name_of(form);
+        EXPECT_EQ(high.results(), plain.results()) << name_of(form);
+      }
+}
+
+TYPED_TEST(AttentionTyped, AClampBelowAllLogitsIsTheMeanOfValues) {
+  using T = TypeParam;
+  for (const Form form : kForms) {
+    Clamped<T> all;
+    all.run({.clamp = -40}, form, false);
+    std::array<double, Clamped<T>::V> mean{};
+    for (Index t = 0; t < Clamped<T>::L; ++t) {
+      for (Index d = 0; d < Clamped<T>::V; ++d) {
+        mean[std::size_t(d)] += (double(all.v.view(0, t, 1, d)) - mean[std::size_t(d)]) / double(t + 1);
+        EXPECT_NEAR(double(all.o.view(0, t, 1, d)), mean[std::size_t(d)], 20 * double(std::numeric_limits<T>::epsilon()));
+      }
+      EXPECT_NEAR(double(all.sums.view(0, t, 1, 0)), -40 + std::log(double(t + 1)),
+                  200 * double(std::numeric_limits<T>::epsilon()));
+    }
+    EXPECT_EQ(all.dq.values, std::vector<T>(all.dq.values.size(), T(0))) << name_of(form);
+    EXPECT_EQ(all.dk.values, std::vector<T>(all.dk.values.size(), T(0))) << name_of(form);
+  }
+}
+
+TYPED_TEST(AttentionTyped, AClampBoundsLargeLogits) {
+  using T = TypeParam;
+  // Logits reach ±100 and more: weights are at most e^5, and no sum overflows.
+  for (const auto normaliser : {Options::Normaliser::sum, Options::Normaliser::none, Options::Normaliser::count})
+    for (const bool forgets : {false, true}) {
+      const Options options{.clamp = 5, .normaliser = normaliser};
+      Clamped<T> want(60);
+      want.run(options, Form::reference, forgets);
+      for (const Form form : {Form::step, Form::chunk, Form::parallel}) {
+        Clamped<T> got(60);
+        got.run(options, form, forgets);
+        const std::vector<std::vector<T>> a = got.results(), b = want.results();
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          double worst = 0, largest = 1;
+          for (std::size_t j = 0; j < a[i].size(); ++j) {
+            const double e = std::abs(double(a[i][j]) - double(b[i][j]));
+            worst = e <= worst ? worst : e;
+            largest = std::max(largest, std::abs(double(b[i][j])));
+          }
+          EXPECT_LE(worst, 256 * double(std::numeric_limits<T>::epsilon()) * largest) << name_of(form) << ", result " << i;
+        }
+      }
+    }
+}
+
 TEST(Attention, KroneckerRecurrenceEqualsThePolynomialKernel) {
   Data<double> q(2, 9, 2, 3, 1), k(2, 9, 1, 3, 2), v(2, 9, 2, 4, 3), o(2, 9, 2, 4, 4), r(2, 9, 2, 4, 5);
   Context context(1);
@@ -189,6 +280,12 @@ TEST(Attention, KroneckerRecurrenceEqualsThePolynomialKernel) {
       attention_kronecker<double>({q.view, k.view, v.view}, options, {.o = r.view});
       EXPECT_LT((distance<double>(r.view, o.view)), 1e-10) << "order " << order;
     }
+  try {
+    attention_kronecker<double>({q.view, k.view, v.view}, {.clamp = 5, .kernel = Options::Kernel::taylor}, {.o = r.view});
+    FAIL() << "nothing thrown";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "attention_kronecker: expected causal kernel=taylor without clamp, window, sinks and log_forget");
+  }
 }
 
 TEST(Attention, TaylorKernelGoesToSoftmaxAsTheOrderGrows) {
@@ -238,6 +335,9 @@ TEST(Attention, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error({q.view, k.view, few_v.view}, {}), "attention: expected v of size 4 on axis 1, got 3");
   EXPECT_EQ(error({q.view, three.view, v.view}, {}), "attention: expected heads that divide the largest count 3, got 2");
   EXPECT_EQ(error({q.view, few.view, few_v.view}, {}), "attention: expected S >= T = 4 keys when causal, got 3");
+  EXPECT_EQ(error(fine, {.clamp = -kInfinity}), "attention: expected clamp > -inf, got -inf");
+  EXPECT_EQ(error(fine, {.clamp = std::numeric_limits<double>::quiet_NaN()}), "attention: expected clamp > -inf, got nan");
+  EXPECT_EQ(error(fine, {.clamp = -1e300}), "attention: expected clamp > -inf, got -1e+300") << "-inf in float";
   EXPECT_EQ(error(fine, {.window = -1}), "attention: expected window >= 0, got -1");
   EXPECT_EQ(error(fine, {.sinks = -2}), "attention: expected sinks >= 0, got -2");
   EXPECT_EQ(error(fine, {.kernel = Options::Kernel::taylor, .order = -1}), "attention: expected order >= 0, got -1");

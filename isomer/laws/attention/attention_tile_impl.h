@@ -67,6 +67,28 @@ ISOMER_INLINE void map_span(T* row, Span span, F f) {
   if (j < span.end) f(V::load(row + j, span.end - j), j, span.end - j).store(row + j, span.end - j);
 }
 
+/// Cuts the logits of a row to the clamp. `passes`, unless null: 0 where one was above, else 1. A NaN stays.
+template <class T, Isa I>
+ISOMER_INLINE void clamp_span(const Head<T>& head, Span span, T* logits, T* passes) {
+  using V = simd::Vec<T, I>;
+  const V clamp = V::set(head.clamp);
+  map_span<T, I>(logits, span, [&](V x, Index j, Index n) {
+    if (passes != nullptr) select(clamp < x, V::zero(), V::set(T(1))).store(passes + j, n);
+    return min(clamp, x);
+  });
+}
+
+/// The same for the visible part of a tile; apart from the loops over rows, which do not pay for a clamp that is not there.
+template <class T, Isa I>
+void clamp_tile(const Head<T>& head, const Tile& tile, T* logits, T* passes) noexcept {
+  for (Index i = 0; i < tile.rows; ++i) {
+    const RowSpans spans = row_spans(head, tile, i);
+    const Index row = i * head.block_k;
+    for (const Span span : {spans.sink, spans.main})
+      clamp_span<T, I>(head, span, logits + row, passes != nullptr ? passes + row : nullptr);
+  }
+}
+
 /// Adds c_query − c_key to the logits of a row: the logarithm of the decay between them.
 template <class T, Isa I>
 ISOMER_INLINE void add_forget(const Head<T>& head, const Tile& tile, Index row, Span span, T* logits) {
