@@ -32,6 +32,8 @@ class Builder {
   // Options.
   [[nodiscard]] Index size(std::string_view name, Index fallback, std::string_view help, Index least = 1);
   [[nodiscard]] double number(std::string_view name, double fallback, std::string_view help);
+  /// A number, or inf for none, which is the default.
+  [[nodiscard]] double limit(std::string_view name, std::string_view help);
   [[nodiscard]] bool flag(std::string_view name, bool fallback, std::string_view help);
   /// One of `choices`, by default `fallback` or else the first.
   [[nodiscard]] std::string choice(std::string_view name, std::initializer_list<std::string_view> choices, std::string_view help,

@@ -54,6 +54,13 @@ double Builder::number(std::string_view name, double fallback, std::string_view 
   return value;
 }
 
+double Builder::limit(std::string_view name, std::string_view help) {
+  (void)declare(name, "inf", help);
+  const double value = read_limit(settings_, name);
+  resolve(text_of(value));
+  return value;
+}
+
 bool Builder::flag(std::string_view name, bool fallback, std::string_view help) {
   (void)declare(name, text_of(fallback), help);
   const bool value = read_bool(settings_, name, fallback);

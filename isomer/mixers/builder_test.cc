@@ -25,6 +25,9 @@ TEST(Builder, SaysWhichValuesItExpected) {
   EXPECT_EQ(error_of("gla", {{"heads", "0"}}), "heads: expected a whole number from 1 to 1048576, got 0");
   EXPECT_EQ(error_of("gla", {{"heads", "9999999"}}), "heads: expected a whole number from 1 to 1048576, got 9999999");
   EXPECT_EQ(error_of("gla", {{"gate_power", "much"}}), "gate_power: expected a finite number, got much");
+  EXPECT_EQ(error_of("softmax", {{"clamp", "-inf"}}), "clamp: expected a number or inf, got -inf");
+  EXPECT_EQ(error_of("fox", {{"clamp", "nan"}}), "clamp: expected a number or inf, got nan");
+  EXPECT_EQ(error_of("linear-relu", {{"clamp", "0"}}), "clamp: expected a positive number, got 0");
   EXPECT_EQ(error_of("softmax", {{"bias", "yes"}}), "bias: expected true or false, got yes");
   EXPECT_EQ(error_of("gla", {{"position", "absolute"}}),
             "position: expected none, learned, rope or selective-rope, got absolute");

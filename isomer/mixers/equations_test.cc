@@ -24,6 +24,10 @@ TEST(Equations, AreReadable) {
   EXPECT_EQ(lines("softmax", {{"denominator", "clamp"}, {"position", "none"}}),
             (Lines{"q = x W_q", "k = x W_k", "v = [x W_v, 1]", "w_ts = exp(K^-1/2 q_t . k_s),   s <= t", "o_t = sum_s w_ts v_s",
                    "y = (o[0:16] / max(o[16:17], 1)) W_o"}));
+  EXPECT_EQ(lines("taylor", {{"clamp", "5"}})[3], "w_ts = taylor2(min(K^-1/2 q_t . k_s, 5)),   s <= t");
+  EXPECT_EQ(lines("linear-relu", {{"clamp", "5"}, {"denominator", "none"}}),
+            (Lines{"q = [0.25 relu(x W_q), -1]", "k = [relu(x W_k), 1]", "v = x W_v",
+                   "w_ts = taylor1(min(q_t . k_s, 4)),   s <= t", "o_t = sum_s w_ts v_s", "y = o W_o"}));
   EXPECT_EQ(lines("lru")[7], "h = exp(log_decay + i angle) * h + (in + i in_imag)");
   EXPECT_EQ(lines("mlstm")[8], "o = K^-1/2 S' q / (max(|K^-1/2 n . q|, 1) + 1e-06)");
 }
@@ -49,6 +53,10 @@ TEST(Fingerprint, DependsOnWhatRuns) {
   EXPECT_NE(of("gla"), of("gla", {{"gate_power", "8"}}));
   EXPECT_NE(of("gla"), of("gla", {}, {.width = 128}));
   EXPECT_NE(of("softmax"), of("softmax-norm"));
+  EXPECT_NE(of("softmax", {{"clamp", "5"}}), of("softmax", {{"clamp", "4"}}));
+  EXPECT_EQ(of("softmax", {{"clamp", "inf"}}), of("softmax"));
+  EXPECT_EQ(graph::dump(build_mixer("softmax", {.width = 64})).find("clamp"), std::string::npos)
+      << "saved models from before there was a clamp are the same";
   // How parameters start is another matter: RWKV-6 starts differently in each layer.
   EXPECT_EQ(of("rwkv6"), of("rwkv6", {}, {.width = 64, .layer = 2, .layers = 4}));
   // Without options that say so, too.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <sstream>
 
 namespace isomer::graph {
@@ -46,6 +47,7 @@ struct Dump {
   }
   void operator()(const AttentionOptions& o) {
     put(scale(o.scale), int(o.direction), o.window, o.sinks, int(o.kernel), o.order, int(o.normaliser), scale(o.eps));
+    if (o.clamp < std::numeric_limits<double>::infinity()) put("clamp", o.clamp);
   }
   void operator()(const ScalarDecayOptions& o) { put(scale(o.scale), int(o.normaliser), int(o.direction), o.eps); }
   void operator()(const ChannelDecayOptions& o) { put(scale(o.scale), int(o.read)); }
@@ -58,7 +60,9 @@ std::string dump(const Graph& graph) {
   std::ostringstream text;
   text.precision(17);
   text << graph.preset << " width=" << graph.width << '\n';
-  for (const auto& [name, value] : graph.options) text << name << '=' << value << '\n';
+  // No limit is no part of what runs, and files from before there was one keep their fingerprints.
+  for (const auto& [name, value] : graph.options)
+    if (value != "inf") text << name << '=' << value << '\n';
   for (const Node& node : graph.nodes) {
     text << node.work.index() << ' ' << node.heads << 'x' << node.size << ' ' << node.parameters;
     std::visit(Dump{text}, node.work);

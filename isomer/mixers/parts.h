@@ -1,6 +1,7 @@
 #pragma once
 // What several presets are made of. A preset that shares nothing with others uses the builder alone.
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -18,7 +19,7 @@ namespace isomer::parts {
 void output(Builder& m, Value o, graph::Linear options = {});
 
 /// What stands in place of softmax's denominator, and the gates and norms around it (Mongaras & Larson 2025, arXiv 2507.23632:
-/// the variants of their code, but for the clamp of logits at 5, which no law has). From sums Σ_s w_ts v_s:
+/// the variants of their code; most of them have clamp=5). From sums Σ_s w_ts v_s:
 ///   denominator  sum         Σ w v / Σ w
 ///                clamp       Σ w v / max(Σ w, floor)
 ///                detach      Σ w v / (Σ w + floor), without a gradient through it
@@ -47,6 +48,9 @@ struct Summed {
 /// Reads the options and computes it.
 [[nodiscard]] Value read_out(Builder& m, Value v, const Readout& fallback, const Summed& summed);
 
+/// Reads the option clamp of attention's logits.
+[[nodiscard]] double logit_clamp(Builder& m);
+
 /// Softmax attention and its relatives.
 struct AttentionMixer {
   AttentionOptions options = {};
@@ -61,6 +65,7 @@ struct LinearMixer {
   bool positive = true;                                           // are features never negative?
   double scale = 1;                                               // of the weights
   double eps = 0;                                                 // added to the denominator
+  double clamp = std::numeric_limits<double>::infinity();         // the largest weight
   Readout readout = {};
   Builder::HeadSizes sizes;
   Value log_decay = {}, log_input = {};

@@ -5,6 +5,8 @@
 
 namespace isomer::parts {
 
+double logit_clamp(Builder& m) { return m.limit("clamp", "the largest logit; what is above is cut to it"); }
+
 void attention_mixer(Builder& m, const AttentionMixer& what) {
   AttentionOptions options = what.options;
   m.positions({"rope", "none", "learned", "selective-rope"});
@@ -14,6 +16,7 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   const bool bias = m.flag("bias", false, "biases of q, k and v");
   const bool causal = m.flag("causal", true, "a token sees itself and those before");
   const bool decay = m.flag("decay", false, "weights fade by sums of a linear gate / 1024 (may also grow)");
+  options.clamp = logit_clamp(m);
   if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
   require(causal || !decay, m.preset(), "decay=true needs causal=true");
 

@@ -12,17 +12,32 @@ void linear_mixer(Builder& m, const LinearMixer& what) {
   const auto [H, K, V] = what.sizes;
   const bool causal = m.flag("causal", true, "a token sees itself and those before");
   require(causal || !what.log_decay.present(), m.preset(), "a gate needs causal=true");
-  const Value q = m.named("q", what.feature(m.positioned(project(m, "q", H, K)), "q"));
-  const Value k = m.named("k", what.feature(m.positioned(project(m, "k", H, K)), "k"));
+  Value q = m.named("q", what.feature(m.positioned(project(m, "q", H, K)), "q"));
+  Value k = m.named("k", what.feature(m.positioned(project(m, "k", H, K)), "k"));
+  const bool clamps = what.clamp < std::numeric_limits<double>::infinity();
+  if (clamps) {
+    // No state of fixed size has clamped weights. Attention's are 1 + s, so one more feature takes 1 from s.
+    ISOMER_ASSERT(!what.log_decay.present() && !what.log_input.present(), "clamped weights have no gates");
+    q = m.named("q", m.concat({m.affine(q, what.scale), m.affine(m.slice(q, 0, 1), 0, -1)}));
+    k = m.named("k", m.concat({k, m.affine(m.slice(k, 0, 1), 0, 1)}));
+  }
   Value v = project(m, "v", H, V);
   if (what.value) v = m.named("v", what.value(v));
+  const auto clamped = [&](Value values) {
+    AttentionOptions options{.scale = 1, .clamp = what.clamp - 1, .kernel = AttentionOptions::Kernel::taylor, .order = 1};
+    options.normaliser = AttentionOptions::Normaliser::none;
+    if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
+    return m.attention({.q = q, .k = k, .v = values}, options);
+  };
   const auto law = [&](Value values, Sums kind, Value) {
+    if (clamps) return clamped(values);
     ScalarDecayOptions options{.scale = what.scale};
     if (kind == Sums::sum) options.normaliser = ScalarDecayOptions::Normaliser::sum, options.eps = what.eps;
     if (!causal) options.direction = ScalarDecayOptions::Direction::global;
     return m.scalar_decay({.q = q, .k = k, .v = values, .log_decay = what.log_decay, .log_input = what.log_input}, options);
   };
-  output(m, read_out(m, v, what.readout, {.heads = H, .positive = what.positive, .causal = causal, .law = law}));
+  // Rounding of 1 + s may leave a weight of 0 below it.
+  output(m, read_out(m, v, what.readout, {.heads = H, .positive = what.positive && !clamps, .causal = causal, .law = law}));
 }
 
 }  // namespace isomer::parts

@@ -134,27 +134,27 @@ TEST(Presets, HaveTheAblationsOfSoftmaxAsAnRnn) {
   // The rows of the authors' code (science P1.3), without those that are bugs.
   const std::vector<Row> rows{
       {"softmax", "softmax", {}},
-      {"softmax_clamp_denom", "softmax", {{"denominator", "clamp"}}},
-      {"softmax_detach_denom", "softmax", {{"denominator", "detach"}}},
-      {"softmax_detach_denom_gate", "softmax", {{"denominator", "detach"}, {"out_gate", "after"}}},
-      {"softmax_divs", "softmax-count", {}},
-      {"softmax_gate", "softmax-gate", {{"denominator", "none"}}},
-      {"softmax_divS_gate", "softmax-gate", {}},
-      {"softmax_divS_norm", "softmax-count", {{"norm", "rms"}}},
-      {"gated_softmax", "softmax-count", {{"in_gate", "true"}, {"out_gate", "before"}, {"norm", "layer"}}},
-      {"gated_softmax_no_in_gate", "softmax-count", {{"out_gate", "before"}, {"norm", "layer"}}},
-      {"gated_softmax_no_out_gate", "softmax-count", {{"in_gate", "true"}, {"norm", "layer"}}},
-      {"gated_softmax_no_norm", "softmax-count", {{"in_gate", "true"}, {"out_gate", "after"}}},
+      {"softmax_clamp_denom", "softmax", {{"clamp", "5"}, {"denominator", "clamp"}}},
+      {"softmax_detach_denom", "softmax", {{"clamp", "5"}, {"denominator", "detach"}}},
+      {"softmax_detach_denom_gate", "softmax", {{"clamp", "5"}, {"denominator", "detach"}, {"out_gate", "after"}}},
+      {"softmax_divs", "softmax-count", {{"clamp", "5"}}},
+      {"softmax_gate", "softmax-gate", {{"clamp", "5"}, {"denominator", "none"}}},
+      {"softmax_divS_gate", "softmax-gate", {{"clamp", "5"}}},
+      {"softmax_divS_norm", "softmax-count", {{"clamp", "5"}, {"norm", "rms"}}},
+      {"gated_softmax", "softmax-count", {{"clamp", "5"}, {"in_gate", "true"}, {"out_gate", "before"}, {"norm", "layer"}}},
+      {"gated_softmax_no_in_gate", "softmax-count", {{"clamp", "5"}, {"out_gate", "before"}, {"norm", "layer"}}},
+      {"gated_softmax_no_out_gate", "softmax-count", {{"clamp", "5"}, {"in_gate", "true"}, {"norm", "layer"}}},
+      {"gated_softmax_no_norm", "softmax-count", {{"clamp", "5"}, {"in_gate", "true"}, {"out_gate", "after"}}},
       {"gated_softmax_no_gate_L2norm_nodivS_noclamp", "softmax-norm", {}},
-      {"out_gate_L2norm", "softmax-norm", {{"out_gate", "before"}}},
-      {"post_out_gate_L2norm", "softmax-norm", {{"out_gate", "after"}}},
-      {"customnorm", "softmax-norm", {{"norm", "l2-size"}}},
-      {"gated_relu_no_in_gate_no_norm", "linear-relu", {{"denominator", "count"}, {"out_gate", "after"}}},
+      {"out_gate_L2norm", "softmax-norm", {{"clamp", "5"}, {"out_gate", "before"}}},
+      {"post_out_gate_L2norm", "softmax-norm", {{"clamp", "5"}, {"out_gate", "after"}}},
+      {"customnorm", "softmax-norm", {{"clamp", "5"}, {"norm", "l2-size"}}},
+      {"gated_relu_no_in_gate_no_norm", "linear-relu", {{"clamp", "5"}, {"denominator", "count"}, {"out_gate", "after"}}},
       {"gated_ReLU_no_gate_L2norm_nodivS_noclamp", "linear-relu", {{"denominator", "none"}, {"norm", "l2"}}},
-      {"gated_softmax_cumgate", "softmax", {{"denominator", "cumulative"}}},
+      {"gated_softmax_cumgate", "softmax", {{"clamp", "5"}, {"denominator", "cumulative"}}},
       {"gated_softmax_decay",
        "softmax-count",
-       {{"position", "none"}, {"decay", "true"}, {"in_gate", "true"}, {"out_gate", "before"}, {"norm", "layer"}}},
+       {{"clamp", "5"}, {"position", "none"}, {"decay", "true"}, {"in_gate", "true"}, {"out_gate", "before"}, {"norm", "layer"}}},
       {"softmax_taylor", "taylor", {{"order", "10"}}},
       {"linear_elu", "linear-elu", {}},
       {"linear_relu", "linear-relu", {}},
@@ -171,6 +171,7 @@ TEST(Presets, RefuseToDivideByWhatMayBeZero) {
   EXPECT_EQ(error_of("luna", {{"positive", "false"}, {"denominator", "sum"}}), "luna: denominator=sum" + nearest);
   EXPECT_EQ(error_of("taylor", {{"order", "3"}, {"denominator", "sum"}}), "taylor: denominator=sum" + nearest);
   EXPECT_EQ(error_of("taylor", {{"order", "3"}}), "");
+  EXPECT_EQ(error_of("linear-relu", {{"clamp", "5"}}), "linear-relu: denominator=sum" + nearest);
 }
 
 TEST(Presets, SayWhatTheyExpect) {

@@ -241,10 +241,11 @@ void check_type(const graph::Graph& graph, Context& context, Rows& rows) {
   check_forms<T>(graph, context, rows);
 }
 
-/// The words to choose from, or both values of a flag; or one more number where 0 is none.
+/// The words to choose from, or both values of a flag; or one more number where 0 or inf is none.
 std::vector<std::string> choices_of(const MixerOption& option) {
   if (option.fallback == "true" || option.fallback == "false") return {"true", "false"};
   if (option.fallback == "0") return {"2"};
+  if (option.fallback == "inf") return {"0.5"};
   return option.choices;
 }
 
@@ -258,6 +259,7 @@ const std::vector<Settings>& combinations() {
       {{"kv_heads", "1"}},
       {{"norm", "layer"}, {"norm_gain", "true"}},
       {{"sinks", "2"}, {"decay", "true"}},
+      {{"clamp", "0.5"}, {"denominator", "count"}, {"out_gate", "after"}},
       {{"causal", "false"}, {"residual", "image"}, {"rows", "3"}, {"columns", "4"}},
   };
   return all;

@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <numbers>
 
 #include "isomer/base/rng.h"
 #include "isomer/laws/check.h"
+#include "isomer/laws/layout.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/nn/init.h"
 #include "isomer/nn/mixer.h"
@@ -96,6 +98,37 @@ TEST(SoftmaxNormPreset, IsSoftmaxThenL2) {
       for (Index c = 0; c < o.shape[3]; ++c) o(0, t, h, c) /= std::sqrt(square);
     }
   EXPECT_LE(relative_error(norm.output(), want), 1e-13);
+}
+
+// Mongaras & Larson, P1.3, gated_relu: weights min(relu(q)·relu(k) / √K, clamp).
+TEST(LinearReluPreset, ClampsItsWeights) {
+  const auto layer_with = [](Settings settings) {
+    settings["denominator"] = "none";
+    auto layer = std::make_unique<Layer>("linear-relu", 16, 20, settings);
+    layer->scale("q.weight", 12);
+    layer->scale("k.weight", 12);
+    return layer;
+  };
+  const LawCall call = layer_with({})->law();
+  const auto q = call.inputs.at("q").view<const double, 4>(), k = call.inputs.at("k").view<const double, 4>(),
+             v = call.inputs.at("v").view<const double, 4>();
+  Tensor want = call.outputs.at("o").clone();
+  const auto o = want.view<double, 4>();
+  Index above = 0;
+  each_element(o.shape, [&](const auto& i) {
+    const auto [b, t, h, c] = i;
+    o(b, t, h, c) = 0;
+    for (Index s = 0; s <= t; ++s) {
+      double dot = 0;
+      for (Index d = 0; d < q.shape[3]; ++d) dot += q(b, t, h, d) * k(b, s, h, d);
+      const double weight = dot / std::sqrt(double(q.shape[3]));
+      above += weight > 0.5 ? 1 : 0;
+      o(b, t, h, c) += std::min(weight, 0.5) * v(b, s, h, c);
+    }
+  });
+  EXPECT_GT(above, want.size());
+  EXPECT_LE(relative_error(layer_with({{"clamp", "0.5"}})->output(), want), 1e-13);
+  EXPECT_LE(relative_error(layer_with({{"clamp", "1000"}})->output(), call.outputs.at("o")), 1e-13);
 }
 
 // Han et al. 1.3: the error is quadratic in the size of the logits.

@@ -9,6 +9,7 @@ void build(Builder& m) {
   m.positions({"none", "learned", "rope", "selective-rope"});
   const auto [H, K, V] = m.head_sizes({});
   const bool pro = m.flag("pro", false, "norms of q and k, shifted keys and values, output norm and gate");
+  const double clamp = parts::logit_clamp(m);
   const Value forget = parts::head_gate(m, "forget", H, Unary::log_sigmoid);
   Value q = parts::project(m, "q", H, K), k = parts::project(m, "k", H, K), v = parts::project(m, "v", H, V);
   if (pro) {
@@ -23,7 +24,7 @@ void build(Builder& m) {
     v = mixed("v", v);
   }
   q = m.positioned(q), k = m.positioned(k);
-  Value o = m.attention({.q = q, .k = k, .v = v, .log_forget = m.named("log_forget", forget)});
+  Value o = m.attention({.q = q, .k = k, .v = v, .log_forget = m.named("log_forget", forget)}, {.clamp = clamp});
   if (pro) {
     o = m.normalise("norm", o, {.kind = Norm::rms, .weight = true, .shared = true});
     o = m.gate(Unary::sigmoid, m.linear("gate", m.x(), H * V), m.flat(o));

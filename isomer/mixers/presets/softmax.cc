@@ -1,5 +1,5 @@
-// softmax: o_t = Σ_s softmax_s(q_t·k_s / √K) v_s. The options are the ablations of Mongaras & Larson, P1.3 (parts.h); what their
-// code clamps at 5 is not clamped here.
+// softmax: o_t = Σ_s softmax_s(q_t·k_s / √K) v_s. The options are the ablations of Mongaras & Larson, P1.3 (parts.h); where their
+// code clamps logits at 5, clamp=5 does.
 #include "isomer/mixers/parts.h"
 
 namespace isomer::preset {
