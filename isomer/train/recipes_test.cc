@@ -9,6 +9,7 @@
 
 #include "isomer/tasks/testing.h"
 #include "isomer/train/session.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -46,18 +47,16 @@ TEST_P(EveryRecipe, SaysWhatToExpect) {
 
 TEST_P(EveryRecipe, Trains) {
   // Data of the same shape as that of packages which may not be installed.
-  const fs::path pictures = fs::path(::testing::TempDir()) / "isomer-recipes";
-  fs::create_directories(pictures);
-  write_pictures(pictures, {.rows = 28, .columns = 28, .train_labels = {0, 9, 1}, .test_labels = {2, 3}});
+  const tests::TemporaryFolder pictures;
+  write_pictures(pictures.path, {.rows = 28, .columns = 28, .train_labels = {0, 9, 1}, .test_labels = {2, 3}});
   Overrides overrides{"train.steps=1", "train.batch=2", "train.warmup=0"};
   const std::string task = read_recipe(GetParam()).task;
   if (task == "text") overrides.push_back("task.path=" ISOMER_SOURCE_DIR "/isomer/train");
-  if (task == "images") overrides.push_back("task.path=" + pictures.string());
+  if (task == "images") overrides.push_back("task.path=" + pictures.path.string());
   Context context(2);
   Session session(read_recipe(GetParam(), overrides), context);
   EXPECT_GT(session.step().loss, 0);
   EXPECT_GT(session.evaluate({.examples = 2}).loss, 0);
-  fs::remove_all(pictures);
 }
 
 }  // namespace
