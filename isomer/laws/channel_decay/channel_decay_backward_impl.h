@@ -103,7 +103,7 @@ void finish_block(BlockRows<T> r, const Rule<T>& rule, const BackwardScratch<T>&
 /// common, which passes over the block, is added to b.passing. grad_k of these blocks then takes what the block's own queries
 /// give.
 template <class T, Isa I>
-void move_back(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, Index n) noexcept {
+void move_back(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, Index n, Prefetch<T, I>& prefetch) noexcept {
   using V = simd::Vec<T, I>;
   const Index P = padded(x.K), R = row_of(x.K), begin = block_begin(n), m = block_end(n, x.C) - begin;
   const T* product = s.block_decay + n * R;
@@ -124,18 +124,19 @@ void move_back(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>
   }
   const Index row = s.kt_stride;
   gemm::multiply<T, I>(gemm::Full{}, begin, x.K, m, {b.p + begin * row, 1, row}, s.q_block + begin * R, R, b.grad_k, R,
-                       gemm::Store::add);
+                       gemm::Store::add, prefetch);
 }
 
 /// grad_q at the beginning of each block: from the state, and from the keys of earlier blocks. Afterwards b.keys has the keys at
 /// the end of the chunk, and b.from_state what the state's decays get from each block's outputs.
 template <class T, Isa I>
-void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state) noexcept {
+void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state,
+                    Prefetch<T, I>& prefetch) noexcept {
   using V = simd::Vec<T, I>;
   const Index P = padded(x.K), R = row_of(x.K), C = x.C, blocks = blocks_of(C);
   if (!x.empty) {
     gemm::transpose<T, I>(x.K, x.V, state, x.V, b.state_t, R);
-    gemm::multiply<T, I>(gemm::Full{}, C, x.K, x.V, {b.y, x.V, 1}, b.state_t, R, b.grad_q, R, gemm::Store::set);
+    gemm::multiply<T, I>(gemm::Full{}, C, x.K, x.V, {b.y, x.V, 1}, b.state_t, R, b.grad_q, R, gemm::Store::set, prefetch);
   }
   for (Index n = 0; n < blocks; ++n) {
     const Index begin = block_begin(n), end = block_end(n, C);
@@ -152,7 +153,7 @@ void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScrat
     for (Index j = begin; j < end; ++j) copy_row<T, I>(s.k_block + j * R, nullptr, b.keys + j * R, P);
     if (n == 0) continue;
     gemm::multiply<T, I>(gemm::Full{}, end - begin, x.K, begin, {b.p + begin * s.kt_stride, s.kt_stride, 1}, b.keys, R,
-                         b.grad_q + begin * R, R, gemm::Store::add);
+                         b.grad_q + begin * R, R, gemm::Store::add, prefetch);
     for (Index c = 0; c < P; c += V::lanes) {
       const V f = V::load(s.block_decay + n * R + c);
       for (Index j = 0; j < begin; ++j) (f * V::load(b.keys + j * R + c)).store(b.keys + j * R + c);
@@ -184,7 +185,7 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   weigh<T, I>(x, rule, s, prefetch);
   gemm::transpose<T, I>(C, V, values, V, b.vt, row);
   gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, V, {b.y, V, 1}, b.vt, row, b.p, row, Store::set, prefetch);
-  gather_queries<T, I>(x, s, b, state);
+  gather_queries<T, I>(x, s, b, state, prefetch);
   gemm::multiply<T, I>(upper, C, V, C, {s.qw + K, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.keys, R, 1}, back, V, b.grad_v, V, Store::add, prefetch);
   store_rows<T, I>(b.grad_v, V, T(1), io.grad_v, C, V);
@@ -195,7 +196,7 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   for (Index n = blocks_of(C); n-- > 0;) {
     const Index at = block_begin(n) * R;
     copy_row<T, I>(b.over, nullptr, b.passing, P);
-    if (n > 0) move_back<T, I>(x, s, b, n);
+    if (n > 0) move_back<T, I>(x, s, b, n, prefetch);
     const BlockRows<T> rows{.q = s.q + at,
                             .k = s.k + at,
                             .decay = s.decay + at,
@@ -218,7 +219,7 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   store_rows<T, I>(b.grad_k, R, T(1), io.grad_k, C, K);
   store_rows<T, I>(b.grad_decay, R, T(1), io.grad_log_decay, C, K);
   if (io.grad_bonus) copy_row<T, I>(b.grad_bonus, nullptr, io.grad_bonus, K);
-  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back, V, gemm::Into<T>(s.carry));
+  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back, V, gemm::Into<T>(s.carry), prefetch);
 }
 
 template <class T, Isa I>
