@@ -4,99 +4,154 @@
 
 namespace isomer::channel_decay_detail {
 
-/// The rows of a block in the scratch: inputs, and gradients to add to.
+/// Tokens of a group. Inside a group pairs are taken one by one; the later queries of the block see all keys of a group where it
+/// ends. Four keys and their gradients stay in registers.
+inline constexpr Index kGroup = 4;
+
+/// The rows of a block in the scratch, gradients that came into the block, and where those of its tokens go.
 template <class T>
 struct BlockRows {
-  const T *q, *k, *decay, *k_block;
-  T *grad_q, *grad_k, *grad_decay;  // [m,P], rows R apart
-  const T* p;                       // [m,m] gradients of the weights, rows p_stride apart
-  Index p_stride, P, R, m;
+  const T *q, *k, *decay, *k_block, *grad_q, *grad_k;  // [m,P], rows R apart
+  const T* p;                                          // [m,m] gradients of the weights, rows p_stride apart
+  Index p_stride, K, R, m;
+  Rows<T> to_q, to_k, to_decay;
 };
 
-/// Pairs of a block's tokens over `vectors` vectors of channels. For each key, forward through its decays: what it gives to q;
-/// then back: what the later queries give to it, and where both meet, at each decay, what they give to that.
-template <class T, Isa I, int vectors, bool before>
-ISOMER_INLINE void pair_gradients(BlockRows<T> r, const T* bonus, T* grad_bonus, Index c) {
-  using V = simd::Vec<T, I>;
-  constexpr Index lanes = V::lanes;
-  V keys[kBlock][vectors], own_sum[vectors];
-#pragma GCC unroll 2
-  for (int v = 0; v < vectors; ++v) own_sum[v] = V::load(grad_bonus + c + v * lanes);
-  for (Index j = 0; j < r.m; ++j) {
-    const Index at = j * r.R + c;
-    V key[vectors], back[vectors];
-    const V own = V::set(r.p[j * r.p_stride + j]);
-#pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) {
-      const Index l = at + v * lanes;
-      key[v] = V::load(r.k + l);
-      const V u = before ? own * V::load(bonus + c + v * lanes) : own;
-      fma(u, key[v], V::load(r.grad_q + l)).store(r.grad_q + l);
-      if (before) own_sum[v] = fma(own * key[v], V::load(r.q + l), own_sum[v]);
-      back[v] = V::zero();
-    }
-    for (Index i = j + 1; i < r.m; ++i) {
-      const V g = V::set(r.p[i * r.p_stride + j]);
-#pragma GCC unroll 2
-      for (int v = 0; v < vectors; ++v) {
-        const Index l = i * r.R + c + v * lanes;
-        const V moved = key[v] * V::load(r.decay + l);
-        fma(g, before ? key[v] : moved, V::load(r.grad_q + l)).store(r.grad_q + l);
-        keys[i][v] = key[v] = moved;
-      }
-    }
-    for (Index i = r.m; --i > j;) {
-      const V g = V::set(r.p[i * r.p_stride + j]);
-#pragma GCC unroll 2
-      for (int v = 0; v < vectors; ++v) {
-        const Index l = i * r.R + c + v * lanes;
-        const V q = V::load(r.q + l);
-        if (!before) back[v] = fma(g, q, back[v]);
-        fma(keys[i][v], back[v], V::load(r.grad_decay + l)).store(r.grad_decay + l);
-        back[v] = back[v] * V::load(r.decay + l);
-        if (before) back[v] = fma(g, q, back[v]);
-      }
-    }
-#pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) {
-      const Index l = at + v * lanes;
-      const V u = before ? own * V::load(bonus + c + v * lanes) : own;
-      (V::load(r.grad_k + l) + fma(u, V::load(r.q + l), back[v])).store(r.grad_k + l);
-    }
-  }
-#pragma GCC unroll 2
-  for (int v = 0; v < vectors; ++v) own_sum[v].store(grad_bonus + c + v * lanes);
-}
+/// Gradients of a block's tokens in one vector of channels.
+template <class T, Isa I>
+struct Column {
+  simd::Vec<T, I> q[kBlock], k[kBlock], decay[kBlock], bonus;
+};
 
 /// From gradients that came into a block, of its queries where it begins and of its keys where it ends, to those of the tokens;
 /// the decays get what passes over the block, what queries at and after them read of earlier blocks, and what keys before them
 /// give to later ones.
 template <class T, Isa I, bool before>
+ISOMER_INLINE void enter_block(BlockRows<T> r, const T* passing, Index c, Column<T, I>& x) {
+  using V = simd::Vec<T, I>;
+  const auto at = [&](const T* rows, Index i) { return V::load(rows + i * r.R + c); };
+  const V one = V::set(T(1));
+  V product = one, flow = V::load(passing + c);
+  for (Index i = 0; i < r.m; ++i) {
+    const V moved = product * at(r.decay, i);
+    x.q[i] = (before ? product : moved) * at(r.grad_q, i);
+    product = moved;
+    x.decay[i] = flow;
+    flow = fma(at(r.k_block, i), at(r.grad_k, i), flow);
+  }
+  product = one, flow = V::zero();
+  for (Index i = r.m; i-- > 0;) {
+    const V read = at(r.q, i) * x.q[i];
+    if (!before) flow = flow + read;
+    x.decay[i] = x.decay[i] + flow;
+    if (before) flow = flow + read;
+    x.k[i] = product * at(r.grad_k, i);
+    product = product * at(r.decay, i);
+  }
+}
+
+/// Keys of the group that begins at g, and the queries of the block after it.
+template <class T, Isa I, bool before>
+ISOMER_INLINE void leave_group(BlockRows<T> r, Index g, Index c, Column<T, I>& x) {
+  using V = simd::Vec<T, I>;
+  const auto at = [&](const T* rows, Index i) { return V::load(rows + i * r.R + c); };
+  // Keys where the group ends, the decays that brought them there, and their gradients.
+  V key[kGroup], after[kGroup], back[kGroup], ending[kBlock], product = V::set(T(1));
+#pragma GCC unroll 4
+  for (int n = kGroup - 1; n >= 0; --n) {
+    after[n] = product;
+    key[n] = product * at(r.k, g + n);
+    back[n] = V::zero();
+    product = product * at(r.decay, g + n);
+  }
+  product = V::set(T(1));
+  for (Index i = g + kGroup; i < r.m; ++i) {
+    const T* p = r.p + i * r.p_stride + g;
+    const V moved = product * at(r.decay, i), between = before ? product : moved, q = between * at(r.q, i);
+    V total = V::zero();
+#pragma GCC unroll 4
+    for (int n = 0; n < kGroup; ++n) {
+      total = fma(V::set(p[n]), key[n], total);
+      back[n] = fma(V::set(p[n]), q, back[n]);
+    }
+    x.q[i] = fma(between, total, x.q[i]);
+    ending[i] = q * total;
+    product = moved;
+  }
+  V flow = V::zero();
+  for (Index i = r.m; i-- > g + kGroup;) {
+    if (!before) flow = flow + ending[i];
+    x.decay[i] = x.decay[i] + flow;
+    if (before) flow = flow + ending[i];
+  }
+  flow = V::zero();
+#pragma GCC unroll 4
+  for (int n = 0; n < kGroup; ++n) {
+    x.decay[g + n] = x.decay[g + n] + flow;
+    flow = fma(key[n], back[n], flow);
+    x.k[g + n] = fma(after[n], back[n], x.k[g + n]);
+  }
+}
+
+/// Pairs of a group's tokens. Each key goes forward through its decays, and what it gives to q with it; then back: what the later
+/// queries give to it, and where both meet, at each decay, what they give to that. The gradients are then complete.
+template <class T, Isa I, bool before, int rows>
+ISOMER_INLINE void finish_group(BlockRows<T> r, const Rule<T>& rule, Index g, Index c, Column<T, I>& x) {
+  using V = simd::Vec<T, I>;
+  const auto at = [&](const T* from, int i) { return V::load(from + (g + i) * r.R + c); };
+  const auto put = [&](V gradient, const Rows<T>& to, int i) {
+    if (to.data) gradient.store(to.data + (g + i) * to.stride + c, r.K - c);
+  };
+  const V scale = V::set(T(rule.scale)), bonus = before ? V::load(rule.bonus + c) : V::set(T(1));
+  V q[rows], decay[rows], grad_q[rows], grad_decay[rows];
+#pragma GCC unroll 4
+  for (int i = 0; i < rows; ++i)
+    q[i] = at(r.q, i), decay[i] = at(r.decay, i), grad_q[i] = x.q[g + i], grad_decay[i] = x.decay[g + i];
+#pragma GCC unroll 4
+  for (int j = 0; j < rows; ++j) {
+    const auto p = [&](int i) { return V::set(r.p[(g + i) * r.p_stride + g + j]); };
+    V keys[rows], back = V::zero();
+    keys[j] = at(r.k, j);
+    const V own = p(j), u = before ? own * bonus : own;
+    grad_q[j] = fma(u, keys[j], grad_q[j]);
+    if (before) x.bonus = fma(own * keys[j], q[j], x.bonus);
+#pragma GCC unroll 4
+    for (int i = j + 1; i < rows; ++i) {
+      keys[i] = keys[i - 1] * decay[i];
+      grad_q[i] = fma(p(i), before ? keys[i - 1] : keys[i], grad_q[i]);
+    }
+#pragma GCC unroll 4
+    for (int i = rows - 1; i > j; --i) {
+      if (!before) back = fma(p(i), q[i], back);
+      grad_decay[i] = fma(keys[i], back, grad_decay[i]);
+      back = back * decay[i];
+      if (before) back = fma(p(i), q[i], back);
+    }
+    put(scale * grad_q[j], r.to_q, j);
+    put(x.k[g + j] + fma(u, q[j], back), r.to_k, j);
+    put(grad_decay[j], r.to_decay, j);
+  }
+}
+
+/// All gradients of a block's tokens.
+template <class T, Isa I, bool before>
 void finish_block(BlockRows<T> r, const Rule<T>& rule, const BackwardScratch<T>& b) noexcept {
   using V = simd::Vec<T, I>;
-  for (Index c = 0; c < r.P; c += V::lanes) {
-    const V one = V::set(T(1));
-    V product = one, flow = V::load(b.passing + c);
-    for (Index i = 0; i < r.m; ++i) {
-      const Index l = i * r.R + c;
-      const V moved = product * V::load(r.decay + l);
-      ((before ? product : moved) * V::load(r.grad_q + l)).store(r.grad_q + l);
-      product = moved;
-      flow.store(r.grad_decay + l);
-      flow = fma(V::load(r.k_block + l), V::load(r.grad_k + l), flow);
+  for (Index c = 0; c < r.K; c += V::lanes) {
+    Column<T, I> x;
+    x.bonus = V::load(b.grad_bonus + c);
+    enter_block<T, I, before>(r, b.passing, c, x);
+    for (Index g = 0; g < r.m; g += kGroup) {
+      if (g + kGroup < r.m) leave_group<T, I, before>(r, g, c, x);
+      switch (r.m - g) {
+        case 1: finish_group<T, I, before, 1>(r, rule, g, c, x); break;
+        case 2: finish_group<T, I, before, 2>(r, rule, g, c, x); break;
+        case 3: finish_group<T, I, before, 3>(r, rule, g, c, x); break;
+        default: finish_group<T, I, before, 4>(r, rule, g, c, x); break;
+      }
     }
-    product = one, flow = V::zero();
-    for (Index i = r.m; i-- > 0;) {
-      const Index l = i * r.R + c;
-      const V read = V::load(r.q + l) * V::load(r.grad_q + l);
-      if (!before) flow = flow + read;
-      (flow + V::load(r.grad_decay + l)).store(r.grad_decay + l);
-      if (before) flow = flow + read;
-      (product * V::load(r.grad_k + l)).store(r.grad_k + l);
-      product = product * V::load(r.decay + l);
-    }
+    x.bonus.store(b.grad_bonus + c);
   }
-  for (Index c = 0; c < r.P; c += 2 * V::lanes) pair_gradients<T, I, 2, before>(r, rule.bonus, b.grad_bonus, c);
 }
 
 /// Gradients of keys of the blocks before block n move from its end to its beginning, and what they and those keys have in
@@ -168,9 +223,10 @@ void load_gradient(const Tokens<T>& x, Rows<const T> grad_o, T* y) noexcept {
   for (Index i = 0; i < x.C * x.V && !grad_o.data; ++i) y[i] = 0;
 }
 
-template <class T, Isa I>
-void store_rows(const T* from, Index from_stride, T factor, Rows<T> to, Index rows, Index width) noexcept {
-  for (Index i = 0; i < rows && to.data; ++i) scaled<T, I>(factor, from + i * from_stride, to.data + i * to.stride, width);
+/// The rows from row i on; none if there are none.
+template <class T>
+ISOMER_INLINE Rows<T> from_row(Rows<T> rows, Index i) {
+  return {rows.data ? rows.data + i * rows.stride : nullptr, rows.stride};
 }
 
 template <class T, Isa I>
@@ -188,13 +244,14 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   gather_queries<T, I>(x, s, b, state, prefetch);
   gemm::multiply<T, I>(upper, C, V, C, {s.qw + K, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.keys, R, 1}, back, V, b.grad_v, V, Store::add, prefetch);
-  store_rows<T, I>(b.grad_v, V, T(1), io.grad_v, C, V);
+  for (Index i = 0; i < C && io.grad_v.data; ++i)
+    copy_row<T, I>(b.grad_v + i * V, nullptr, io.grad_v.data + i * io.grad_v.stride, V);
   gemm::transpose<T, I>(K, V, back, V, b.back_t, R);
   gemm::multiply<T, I>(gemm::Full{}, C, K, V, {values, V, 1}, b.back_t, R, b.grad_k, R, Store::set, prefetch);
   for (Index a = 0; a < P; ++a) b.over[a] = a < K && !x.empty ? s.carry[a] * dot<T, I>(back + a * V, state + a * V, V) : T(0);
   for (Index a = 0; a < P; ++a) b.grad_bonus[a] = 0;
   for (Index n = blocks_of(C); n-- > 0;) {
-    const Index at = block_begin(n) * R;
+    const Index begin = block_begin(n), at = begin * R;
     copy_row<T, I>(b.over, nullptr, b.passing, P);
     if (n > 0) move_back<T, I>(x, s, b, n, prefetch);
     const BlockRows<T> rows{.q = s.q + at,
@@ -203,21 +260,20 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
                             .k_block = s.k_block + at,
                             .grad_q = b.grad_q + at,
                             .grad_k = b.grad_k + at,
-                            .grad_decay = b.grad_decay + at,
-                            .p = b.p + block_begin(n) * (row + 1),
+                            .p = b.p + begin * (row + 1),
                             .p_stride = row,
-                            .P = P,
+                            .K = K,
                             .R = R,
-                            .m = block_end(n, C) - block_begin(n)};
+                            .m = block_end(n, C) - begin,
+                            .to_q = from_row(io.grad_q, begin),
+                            .to_k = from_row(io.grad_k, begin),
+                            .to_decay = from_row(io.grad_log_decay, begin)};
     if (rule.before)
       finish_block<T, I, true>(rows, rule, b);
     else
       finish_block<T, I, false>(rows, rule, b);
     scaled<T, I, true>(T(1), b.from_state + n * R, b.over, P);
   }
-  store_rows<T, I>(b.grad_q, R, T(rule.scale), io.grad_q, C, K);
-  store_rows<T, I>(b.grad_k, R, T(1), io.grad_k, C, K);
-  store_rows<T, I>(b.grad_decay, R, T(1), io.grad_log_decay, C, K);
   if (io.grad_bonus) copy_row<T, I>(b.grad_bonus, nullptr, io.grad_bonus, K);
   gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back, V, gemm::Into<T>(s.carry), prefetch);
 }

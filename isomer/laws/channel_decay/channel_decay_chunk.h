@@ -58,7 +58,6 @@ struct BackwardScratch {
   T *vt, *y, *p;                // [V,C] vᵀ; [C,V] gradient of o; [C,C] gradient of the weights
   T *state_t, *back_t;          // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
   T *grad_q, *grad_k, *grad_v;  // [C,P] [C,P] [C,V]
-  T* grad_decay;                // [C,P]
   // Gradients of logarithms: of the state in a block's outputs; of what of the state passes over the block at hand, and with the
   // keys before it; and the gradient of the bonus. [blocks,P] [P] [P] [P]
   T *from_state, *over, *passing, *grad_bonus;

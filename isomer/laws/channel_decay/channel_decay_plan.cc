@@ -111,7 +111,6 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
           .grad_q = take(C * R),
           .grad_k = take(C * R),
           .grad_v = take(C * V),
-          .grad_decay = take(C * R),
           .from_state = take(blocks_of(C) * R),
           .over = take(P),
           .passing = take(P),
