@@ -44,7 +44,7 @@ struct Scratch {
   T *q, *k, *decay;          // [C,P] scaled q, k, e^log_decay
   T *q_block, *k_block;      // [C,P] q with the decays since its block began, k with those until its block ends
   T *block_decay, *entered;  // [blocks,P] product of the decays of a block; [blocks,P] of all blocks before it
-  T *carry, *running;        // [P] product of all decays of the chunk; [P] of those seen so far
+  T* carry;                  // [P] product of all decays of the chunk
   T* qw;                     // [C, K + C] q with the decays since the chunk began, then the weights of the chunk's tokens
   Index qw_stride;
   T* kt;  // [K, C] transposed k_block, moved on from block to block

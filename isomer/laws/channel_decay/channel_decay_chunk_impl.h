@@ -23,18 +23,22 @@ template <class T, Isa I, bool whole>
 void load_keys(const Tokens<T>& x, const Scratch<T>& s, Index begin, Index end, T* product) noexcept {
   using V = simd::Vec<T, I>;
   const Index K = x.K, P = padded(K), R = row_of(K);
-  for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(product + c);
-  for (Index j = end; j-- > begin;) {
-    const T *f = x.log_decay.data + j * x.log_decay.stride, *from = x.k.data + j * x.k.stride;
-    T *decay = s.decay + j * R, *k = s.k + j * R, *k_block = s.k_block + j * R;
-    for (Index c = 0; c < P; c += V::lanes) {
-      const V a = exp(whole ? V::load(f + c) : V::load(f + c, K - c)), key = whole ? V::load(from + c) : V::load(from + c, K - c);
-      const V after = V::load(product + c);
-      a.store(decay + c);
-      key.store(k + c);
-      (key * after).store(k_block + c);
-      (a * after).store(product + c);
+  const Rows<const T> f = x.log_decay, from = x.k;
+  T *decay = s.decay, *k = s.k, *k_block = s.k_block;
+  for (Index c = 0; c < P; c += V::lanes) {
+    const auto at = [&](const Rows<const T>& rows, Index j) {
+      const T* row = rows.data + j * rows.stride + c;
+      return whole ? V::load(row) : V::load(row, K - c);
+    };
+    V after = V::set(T(1));
+    for (Index j = end; j-- > begin;) {
+      const V a = exp(at(f, j)), key = at(from, j);
+      a.store(decay + j * R + c);
+      key.store(k + j * R + c);
+      (key * after).store(k_block + j * R + c);
+      after = a * after;
     }
+    after.store(product + c);
   }
 }
 
@@ -66,23 +70,25 @@ void load_block_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T
   using V = simd::Vec<T, I>;
   const Index K = x.K, P = padded(K), R = row_of(K);
   const V scale = V::set(T(rule.scale));
-  const T* entered = s.entered + n * R;
-  T* product = s.running;  // of the block's decays up to the last row
-  for (Index c = 0; c < P; c += V::lanes) V::set(T(1)).store(product + c);
-  for (Index i = block_begin(n); i < block_end(n, x.C); ++i) {
-    const T *from = x.q.data + i * x.q.stride, *decay = s.decay + i * R;
-    T *q = s.q + i * R, *q_block = s.q_block + i * R, *q_chunk = s.qw + i * s.qw_stride;
-    for (Index c = 0; c < P; c += V::lanes) {
-      const V y = scale * (whole ? V::load(from + c) : V::load(from + c, K - c));
-      const V old = V::load(product + c), now = old * V::load(decay + c), seen = y * (before ? old : now);
-      y.store(q + c);
-      seen.store(q_block + c);
-      const V entering = seen * V::load(entered + c);
+  const Rows<const T> from = x.q;
+  const Rows<T> q_chunk{s.qw, s.qw_stride};
+  const T* decay = s.decay;
+  T *q = s.q, *q_block = s.q_block;
+  const Index begin = block_begin(n), end = block_end(n, x.C);
+  for (Index c = 0; c < P; c += V::lanes) {
+    const V entered = V::load(s.entered + n * R + c);
+    V product = V::set(T(1));  // of the block's decays up to the last row
+    for (Index i = begin; i < end; ++i) {
+      const T* row = from.data + i * from.stride + c;
+      const V y = scale * (whole ? V::load(row) : V::load(row, K - c));
+      const V now = product * V::load(decay + i * R + c), seen = y * (before ? product : now);
+      y.store(q + i * R + c);
+      seen.store(q_block + i * R + c);
       if (whole)
-        entering.store(q_chunk + c);
+        (seen * entered).store(q_chunk.data + i * q_chunk.stride + c);
       else
-        entering.store(q_chunk + c, K - c);
-      now.store(product + c);
+        (seen * entered).store(q_chunk.data + i * q_chunk.stride + c, K - c);
+      product = now;
     }
   }
 }

@@ -91,7 +91,6 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
           .block_decay = take(blocks * R),
           .entered = take(blocks * R),
           .carry = take(P),
-          .running = take(P),
           .qw = take(C * row_of(K + row)),
           .qw_stride = row_of(K + row),
           .kt = take(K * row),
