@@ -51,10 +51,10 @@ struct Backward {
 
   // All gradients of chunk c, given the gradient of the state after it, which becomes that of the state before.
   template <Isa I>
-  void chunk(Index n, Index h, Index c, const Scratch<T>& s, const BackwardScratch<T>& b, T* sv, T* back) const {
+  void chunk(Index n, Index h, Index c, const Scratch<T>& s, const BackwardScratch<T>& b, T* back) const {
     const Tokens<T> x = plan.tokens(n, h, c);
-    Kernels<T, I>::load(x, Reach::block, s, sv);
-    Kernels<T, I>::backward(x, plan.rule(h), s, b, plan.state(edges, n, h, c), sv + plan.K * plan.V, back, rows_ahead(n, h, c));
+    Kernels<T, I>::load(x, Reach::block, s, nullptr);
+    Kernels<T, I>::backward(x, plan.rule(h), s, b, plan.state(edges, n, h, c), back, rows_ahead(n, h, c));
   }
 
   // Heads h … h + count − 1, chunk after chunk from the last.
@@ -62,14 +62,13 @@ struct Backward {
   void group(Index n, Index h, Index count, Workspace& workspace) const {
     const Scratch<T> s = plan.take_scratch(workspace);
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    T* sv = plan.take_state_and_values(workspace);
     T* back[kNeighbours];
     for (Index g = 0; g < count; ++g) {
       back[g] = workspace.take<T>(plan.state_size());
       plan.fetch(given.final_state, n, h + g, back[g]);
     }
     for (Index c = plan.chunks(n); c-- > 0;)
-      for (Index g = 0; g < count; ++g) chunk<I>(n, h + g, c, s, b, sv, back[g]);
+      for (Index g = 0; g < count; ++g) chunk<I>(n, h + g, c, s, b, back[g]);
     for (Index g = 0; g < count; ++g) plan.store(back[g], grad.initial_state, n, h + g);
   }
 
@@ -86,7 +85,7 @@ struct Backward {
       const Scratch<T> s = plan.take_scratch(workspace);
       const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
       const Tokens<T> x = plan.tokens(n, h, c);
-      Kernels<T, I>::load(x, Reach::block, s, plan.take_state_and_values(workspace));
+      Kernels<T, I>::load(x, Reach::block, s, nullptr);
       Kernels<T, I>::backward_state(x, plan.rule(h), s, b, plan.rows(given.o, n, h, c), plan.state(back, n, h, c));
       std::copy_n(s.carry, P, carries + plan.edge_index(n, h, c) * P);
     });
@@ -98,7 +97,7 @@ struct Backward {
       const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
       T* after = workspace.take<T>(plan.state_size());
       std::memcpy(after, plan.state(back, n, h, c + 1), std::size_t(plan.K * plan.V) * sizeof(T));
-      chunk<I>(n, h, c, s, b, plan.take_state_and_values(workspace), after);
+      chunk<I>(n, h, c, s, b, after);
     });
     for (Index i = 0; i < plan.heads(); ++i) {
       const Index n = i / plan.H, h = i % plan.H;

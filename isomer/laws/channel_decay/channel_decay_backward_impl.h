@@ -216,6 +216,22 @@ void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScrat
   }
 }
 
+/// b.over = what of the state passes over the whole chunk.
+template <class T, Isa I>
+void pass_over(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b) noexcept {
+  using V = simd::Vec<T, I>;
+  const Index R = row_of(x.K);
+  for (Index c = 0; c < padded(x.K); c += V::lanes) {
+    V even = V::zero(), odd = V::zero();
+    for (Index i = 0; i < x.V && !x.empty; ++i) {
+      const Index l = i * R + c;
+      const V sum = fma(V::load(b.state_t + l, x.K - c), V::load(b.back_t + l, x.K - c), even);
+      even = odd, odd = sum;
+    }
+    (V::load(s.carry + c) * (even + odd)).store(b.over + c);
+  }
+}
+
 /// b.y = the gradient of o.
 template <class T, Isa I>
 void load_gradient(const Tokens<T>& x, Rows<const T> grad_o, T* y) noexcept {
@@ -231,7 +247,7 @@ ISOMER_INLINE Rows<T> from_row(Rows<T> rows, Index i) {
 
 template <class T, Isa I>
 void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b,
-                             const T* state, const T* values, T* back, const BackwardRows<T>& io) noexcept {
+                             const T* state, T* back, const BackwardRows<T>& io) noexcept {
   using gemm::Store;
   const Index C = x.C, K = x.K, V = x.V, P = padded(K), R = row_of(K), row = s.kt_stride;
   const gemm::BandOfA upper{0, C};
@@ -239,7 +255,7 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   load_gradient<T, I>(x, io.grad_o, b.y);
   load_queries<T, I>(x, rule, s);
   weigh<T, I>(x, rule, s, prefetch);
-  gemm::transpose<T, I>(C, V, values, V, b.vt, row);
+  gemm::transpose<T, I>(C, V, x.v.data, x.v.stride, b.vt, row);
   gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, V, {b.y, V, 1}, b.vt, row, b.p, row, Store::set, prefetch);
   gather_queries<T, I>(x, s, b, state, prefetch);
   gemm::multiply<T, I>(upper, C, V, C, {s.qw + K, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set, prefetch);
@@ -247,8 +263,8 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
   for (Index i = 0; i < C && io.grad_v.data; ++i)
     copy_row<T, I>(b.grad_v + i * V, nullptr, io.grad_v.data + i * io.grad_v.stride, V);
   gemm::transpose<T, I>(K, V, back, V, b.back_t, R);
-  gemm::multiply<T, I>(gemm::Full{}, C, K, V, {values, V, 1}, b.back_t, R, b.grad_k, R, Store::set, prefetch);
-  for (Index a = 0; a < P; ++a) b.over[a] = a < K && !x.empty ? s.carry[a] * dot<T, I>(back + a * V, state + a * V, V) : T(0);
+  gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.vt, 1, row}, b.back_t, R, b.grad_k, R, Store::set, prefetch);
+  pass_over<T, I>(x, s, b);
   for (Index a = 0; a < P; ++a) b.grad_bonus[a] = 0;
   for (Index n = blocks_of(C); n-- > 0;) {
     const Index begin = block_begin(n), at = begin * R;

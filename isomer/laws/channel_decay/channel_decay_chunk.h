@@ -87,7 +87,7 @@ enum class Reach { block, chunk };
 /// state before the chunk, then v.
 template <class T, Isa I>
 struct Kernels {
-  /// Decays, keys and v of the chunk into the scratch and into sv.
+  /// Decays and keys of the chunk into the scratch, and v into sv unless that is null.
   static void load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv) noexcept;
   /// o, after load(Reach::block).
   static void read(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const T* sv, Rows<T> o,
@@ -95,10 +95,10 @@ struct Kernels {
   /// The state after the chunk, after load(Reach::chunk) or read(): the one before, in sv, moves on; if `added` is given it gets
   /// what the chunk adds instead.
   static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, T* added, const Ahead<T>& ahead) noexcept;
-  /// All gradients of the chunk, after load(Reach::block), given the state before it, v, and the gradient `back` of the state
-  /// after it, which becomes that of the state before.
+  /// All gradients of the chunk, after load(Reach::block), given the state before it and the gradient `back` of the state after
+  /// it, which becomes that of the state before.
   static void backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state,
-                       const T* values, T* back, const BackwardRows<T>& io) noexcept;
+                       T* back, const BackwardRows<T>& io) noexcept;
   /// Only what the chunk's outputs give to the gradient of the state before it, after load().
   static void backward_state(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b,
                              Rows<const T> grad_o, T* back) noexcept;

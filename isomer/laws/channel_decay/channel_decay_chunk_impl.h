@@ -8,7 +8,6 @@
 namespace isomer::channel_decay_detail {
 
 using chunk::copy_row;
-using chunk::dot;
 using chunk::each_vector;
 using chunk::Prefetch;
 using chunk::scaled;
@@ -61,7 +60,7 @@ void Kernels<T, I>::load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T
     }
   }
   if (blocks > 1) gemm::transpose<T, I>(x.C, x.K, s.k_block, R, s.kt, s.kt_stride);
-  for (Index i = 0; i < x.C; ++i) copy_row<T, I>(x.v.data + i * x.v.stride, nullptr, sv + (x.K + i) * x.V, x.V);
+  for (Index i = 0; i < x.C && sv; ++i) copy_row<T, I>(x.v.data + i * x.v.stride, nullptr, sv + (x.K + i) * x.V, x.V);
 }
 
 /// q with the scale, with the decays since its block began, and with those since the chunk began.
