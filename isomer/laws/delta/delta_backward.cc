@@ -109,39 +109,43 @@ struct Backward {
     Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), edge(n, h, c), edge(n, h, c + 1), w.back, b, io);
   }
 
-  // Calls f(waiting, n, h, c, workspace) for the chunks of a wave, side by side.
-  template <class F>
-  void each_waiting(Index first, const Waiting* waiting, F f) const {
-    const Index wave = plan.wave(kBackwardWave);
-    context.parallel(plan.heads() * wave, [&](Index task, Workspace& workspace) {
-      const Workspace::Scope scope(workspace);
-      const Index n = task / wave / plan.H, h = task / wave % plan.H, c = first + task % wave;
-      if (c < plan.chunks(n)) f(waiting[task], n, h, c, workspace);
-    });
-  }
-
+  // Wave after wave from the last, and three of them at a time: the states go back through one, while the one after it is
+  // finished and the one before it is made ready, so that threads meet once a wave.
   template <Isa I>
   void split() const {
     Workspace& own = context.workspace();
     const Index heads = plan.heads(), wave = plan.wave(kBackwardWave), slices = plan.slices(), each = plan.K * kSlice;
-    Waiting* waiting = own.take<Waiting>(heads * wave);
-    for (Index i = 0; i < heads * wave; ++i) waiting[i] = take_waiting(own);
+    constexpr Index kBuffers = 3;
+    Waiting* waiting = own.take<Waiting>(kBuffers * heads * wave);
+    for (Index i = 0; i < kBuffers * heads * wave; ++i) waiting[i] = take_waiting(own);
     T* backs = own.take<T>(heads * slices * each);
     for (Index i = 0; i < heads * slices; ++i) {
       const auto [n, h, columns] = plan.slice(i);
       plan.fetch(given.final_state, n, h, columns, backs + i * each);
     }
-    for (Index first = (ceil_div(plan.longest(), wave) - 1) * wave; first >= 0; first -= wave) {
-      each_waiting(first, waiting, [&](const Waiting& w, Index n, Index h, Index c, Workspace& workspace) {
-        Kernels<T, I>::load(plan.tokens(n, h, c), plan.rule, w.m, plan.take_load_scratch(workspace));
-      });
-      context.parallel(heads * slices, [&](Index task, Workspace& workspace) {
+    const Index waves = ceil_div(plan.longest(), wave), tasks = heads * wave;
+    const auto buffer = [&](Index w) { return waiting + w % kBuffers * tasks; };
+    // The chunk of a task of wave w: made ready, or finished.
+    const auto visit = [&](Index w, Index task, bool done, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const Index n = task / wave / plan.H, h = task / wave % plan.H, c = w * wave + task % wave;
+      if (c >= plan.chunks(n)) return;
+      const Waiting& at = buffer(w)[task];
+      if (done) return finish<I>(at, n, h, c, workspace);
+      Kernels<T, I>::load(plan.tokens(n, h, c), plan.rule, at.m, plan.take_load_scratch(workspace));
+    };
+    // w counts down to −1, where the first wave is still to be finished.
+    for (Index w = waves; w >= -1; --w) {
+      const Index carries = w >= 0 && w < waves ? heads * slices : 0, finishes = w + 1 < waves ? tasks : 0,
+                  loads = w > 0 ? tasks : 0;
+      context.parallel(carries + finishes + loads, [&](Index task, Workspace& workspace) {
+        if (task >= carries + finishes) return visit(w - 1, task - carries - finishes, false, workspace);
+        if (task >= carries) return visit(w + 1, task - carries, true, workspace);
         const Slice slice = plan.slice(task);
-        carry<I>(slice, first, std::min(first + wave, plan.chunks(slice.n)), waiting + task / slices * wave, backs + task * each,
-                 workspace);
+        const Index first = w * wave;
+        carry<I>(slice, first, std::min(first + wave, plan.chunks(slice.n)), buffer(w) + task / slices * wave,
+                 backs + task * each, workspace);
       });
-      each_waiting(first, waiting,
-                   [&](const Waiting& w, Index n, Index h, Index c, Workspace& workspace) { finish<I>(w, n, h, c, workspace); });
     }
     for (Index i = 0; i < heads * slices; ++i) {
       const auto [n, h, columns] = plan.slice(i);

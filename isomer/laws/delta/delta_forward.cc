@@ -78,24 +78,29 @@ struct Forward {
     Workspace& own = context.workspace();
     const Index heads = plan.heads(), wave = plan.wave(kWave), slices = plan.slices();
     const Index each = (plan.K + plan.N()) * kSlice;
-    Matrices<T>* waiting = own.take<Matrices<T>>(heads * wave);
-    for (Index i = 0; i < heads * wave; ++i) waiting[i] = plan.take_matrices(own);
+    // Matrices of two waves: while the states go through one, the next is made, so that no thread waits in between.
+    Matrices<T>* waiting = own.take<Matrices<T>>(2 * heads * wave);
+    for (Index i = 0; i < 2 * heads * wave; ++i) waiting[i] = plan.take_matrices(own);
     T* states = own.take<T>(heads * slices * each);
     for (Index i = 0; i < heads * slices; ++i) {
       const auto [n, h, columns] = plan.slice(i);
       plan.fetch(plan.in.initial_state, n, h, columns, states + i * each);
     }
+    const auto load = [&](Index first, Index task, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const Index n = task / wave / plan.H, h = task / wave % plan.H, c = first + task % wave;
+      if (c >= plan.chunks(n)) return;
+      const Matrices<T>& to = waiting[first / wave % 2 * heads * wave + task];
+      Kernels<T, I>::load(plan.tokens(n, h, c), plan.rule, to, plan.take_load_scratch(workspace));
+    };
+    context.parallel(heads * wave, [&](Index task, Workspace& workspace) { load(0, task, workspace); });
     for (Index first = 0; first < plan.longest(); first += wave) {
-      context.parallel(heads * wave, [&](Index task, Workspace& workspace) {
-        const Workspace::Scope scope(workspace);
-        const Index n = task / wave / plan.H, h = task / wave % plan.H, c = first + task % wave;
-        if (c >= plan.chunks(n)) return;
-        Kernels<T, I>::load(plan.tokens(n, h, c), plan.rule, waiting[task], plan.take_load_scratch(workspace));
-      });
-      context.parallel(heads * slices, [&](Index task, Workspace&) {
+      const Index carries = heads * slices, loads = first + wave < plan.longest() ? heads * wave : 0;
+      context.parallel(carries + loads, [&](Index task, Workspace& workspace) {
+        if (task >= carries) return load(first + wave, task - carries, workspace);
         const Slice slice = plan.slice(task);
-        carry<I>(slice, first, std::min(first + wave, plan.chunks(slice.n)), waiting + task / slices * wave,
-                 states + task * each);
+        carry<I>(slice, first, std::min(first + wave, plan.chunks(slice.n)),
+                 waiting + (first / wave % 2 * heads + task / slices) * wave, states + task * each);
       });
     }
     for (Index i = 0; i < heads * slices; ++i) {
