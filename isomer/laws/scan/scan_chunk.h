@@ -15,8 +15,7 @@ inline constexpr Index kBlock = 16;
 template <class T>
 struct Tokens {
   Rows<const T> log_decay, angle, x, x_imag;
-  Index count, width;   // tokens, channels
-  Index before, after;  // tokens of the sequence around the chunk, whose rows may be asked for
+  Index count, width;  // tokens, channels
 };
 
 /// States of `width` channels; imag is null when real.
@@ -42,7 +41,7 @@ template <class T>
 struct S6Tokens {
   Rows<const T> x, step, b, c;
   Index count, width, N;
-  Index before, after;
+  Index before, after;  // tokens of the sequence around the chunk, whose rows may be asked for
 };
 
 /// What belongs to the channels of some blocks; channels that do not exist are 0.

@@ -14,23 +14,6 @@ ISOMER_INLINE T* row(const Rows<T>& rows, Index t, Index c) {
   return rows.data + t * rows.stride + c;
 }
 
-/// Rows ahead that are asked for: neighbouring tokens are a page or so apart, which the hardware does not foresee.
-inline constexpr Index kAhead = 8;
-
-/// Vectors of a cache line.
-template <class T, Isa I>
-constexpr int lines() {
-  return int(64 / (sizeof(T) * simd::Vec<T, I>::lanes));
-}
-
-/// Asks for the line of row t + kAhead (down: t − kAhead) that holds channel c, of every tensor.
-template <class T, Isa I, bool down, class... R>
-ISOMER_INLINE void ask(Index before, Index count, Index after, Index t, Index c, const R&... rows) {
-  const Index next = down ? t - kAhead : t + kAhead;
-  if (next < -before || next >= count + after) return;
-  ((rows.data != nullptr ? __builtin_prefetch(rows.data + next * rows.stride + c) : void()), ...);
-}
-
 /// Sine and cosine of any angle: those beyond the vector functions go through the library, one by one.
 template <class T, Isa I>
 ISOMER_INLINE simd::SinCos<T, I> rotation(simd::Vec<T, I> angle) {
@@ -82,13 +65,21 @@ ISOMER_INLINE void store_if(const simd::Vec<T, I>& value, const Rows<T>& rows, I
   if (rows.data != nullptr) value.store(row<T, I>(rows, t, c), left);
 }
 
-/// Channels c … c + width − 1, at most `vectors` vectors of them.
+/// Channels from vector i of some columns on. Of several vectors each is full, and the compiler knows: behind a test for a tail,
+/// loads waited for memory twice as long.
+template <class T, Isa I, int vectors>
+ISOMER_INLINE Index left_of(Index width, int i) {
+  constexpr Index lanes = simd::Vec<T, I>::lanes;
+  return vectors > 1 ? lanes : width - i * lanes;
+}
+
+/// Channels c … c + width − 1, `vectors` full vectors of them, or at most one.
 template <class T, Isa I, bool complex, int vectors>
 void forward_columns(const Tokens<T>& x, const State<const T>& from, const State<T>& to, const Rows<T>& h, const Rows<T>& h_imag,
                      Index c, Index width) noexcept {
   using V = simd::Vec<T, I>;
   const auto at = [&](int i) { return c + i * V::lanes; };
-  const auto left = [&](int i) { return width - i * V::lanes; };
+  const auto left = [&](int i) { return left_of<T, I, vectors>(width, i); };
   Factor<T, I> s[vectors];
 #pragma GCC unroll 4
   for (int i = 0; i < vectors; ++i)
@@ -139,17 +130,32 @@ void Kernels<T, I>::forward(const Tokens<T>& x, const State<const T>& from, cons
   });
 }
 
-/// Decays and what they keep of the state, token by token: rows of kColumns.
-template <class T>
+/// The decay of a token and what it keeps of the state, as rows of kColumns. Those of a token lie together: apart by a power of
+/// two they would push each other out of L1.
+template <class T, Isa I, bool complex>
 struct Kept {
-  T *real, *imag, *kept_real, *kept_imag;
+  Factor<T, I> decay, state;
+
+  static ISOMER_INLINE Index place(Index t, int i) { return t * (complex ? 4 : 2) * kColumns + i * simd::Vec<T, I>::lanes; }
+  static ISOMER_INLINE Kept load(const T* p) {
+    using V = simd::Vec<T, I>;
+    return {{V::load(p), complex ? V::load(p + 2 * kColumns) : V::zero()},
+            {V::load(p + kColumns), complex ? V::load(p + 3 * kColumns) : V::zero()}};
+  }
+  ISOMER_INLINE void store(T* p) const {
+    decay.real.store(p);
+    state.real.store(p + kColumns);
+    if (complex) decay.imag.store(p + 2 * kColumns);
+    if (complex) state.imag.store(p + 3 * kColumns);
+  }
 };
 
 template <class T, Isa I, bool complex, int vectors>
-void recompute_columns(const Tokens<T>& x, const State<const T>& before, const Kept<T>& out, Index c, Index width) noexcept {
+void recompute_columns(const Tokens<T>& x, const State<const T>& before, T* out, Index c, Index width) noexcept {
   using V = simd::Vec<T, I>;
+  using Keep = Kept<T, I, complex>;
   const auto at = [&](int i) { return c + i * V::lanes; };
-  const auto left = [&](int i) { return width - i * V::lanes; };
+  const auto left = [&](int i) { return left_of<T, I, vectors>(width, i); };
   Factor<T, I> s[vectors];
 #pragma GCC unroll 4
   for (int i = 0; i < vectors; ++i)
@@ -157,19 +163,15 @@ void recompute_columns(const Tokens<T>& x, const State<const T>& before, const K
   for (Index t = 0; t < x.count; ++t) {
 #pragma GCC unroll 4
     for (int i = 0; i < vectors; ++i) {
-      const Index place = t * kColumns + i * V::lanes;
       const Factor<T, I> f = factor<T, I, complex>(x, t, at(i), left(i));
       const V in = V::load(row<const T, I>(x.x, t, at(i)), left(i));
-      f.real.store(out.real + place);
       if constexpr (complex) {
         const Factor<T, I> kept = product(f, s[i]);
-        f.imag.store(out.imag + place);
-        kept.real.store(out.kept_real + place);
-        kept.imag.store(out.kept_imag + place);
+        Keep{f, kept}.store(out + Keep::place(t, i));
         s[i] = {kept.real + in, kept.imag + load_or_zero<T, I>(x.x_imag, t, at(i), left(i))};
       } else {
         const V kept = f.real * s[i].real;
-        kept.store(out.kept_real + place);
+        Keep{f, {kept, V::zero()}}.store(out + Keep::place(t, i));
         s[i].real = kept + in;
       }
     }
@@ -177,36 +179,31 @@ void recompute_columns(const Tokens<T>& x, const State<const T>& before, const K
 }
 
 template <class T, Isa I, bool complex, int vectors>
-void backward_columns(const Tokens<T>& x, const State<T>& back, const BackwardRows<T>& io, const Kept<T>& in, Index c,
+void backward_columns(const Tokens<T>& x, const State<T>& back, const BackwardRows<T>& io, const T* in, Index c,
                       Index width) noexcept {
   using V = simd::Vec<T, I>;
+  using Keep = Kept<T, I, complex>;
   const auto at = [&](int i) { return c + i * V::lanes; };
-  const auto left = [&](int i) { return width - i * V::lanes; };
+  const auto left = [&](int i) { return left_of<T, I, vectors>(width, i); };
   Factor<T, I> g[vectors];
 #pragma GCC unroll 4
   for (int i = 0; i < vectors; ++i)
     g[i] = {V::load(back.real + at(i), left(i)), complex ? V::load(back.imag + at(i), left(i)) : V::zero()};
   for (Index t = x.count; t-- > 0;) {
 #pragma GCC unroll 4
-    for (int i = 0; i < vectors; i += lines<T, I>())
-      ask<T, I, true>(x.before, x.count, x.after, t, at(i), io.grad_h, io.grad_x, io.grad_log_decay, io.grad_h_imag,
-                      io.grad_x_imag, io.grad_angle);
-#pragma GCC unroll 4
     for (int i = 0; i < vectors; ++i) {
-      const Index place = t * kColumns + i * V::lanes;
-      const V kept = V::load(in.kept_real + place);
+      const auto [decay, kept] = Keep::load(in + Keep::place(t, i));
       g[i].real = g[i].real + load_or_zero<T, I>(io.grad_h, t, at(i), left(i));
       store_if<T, I>(g[i].real, io.grad_x, t, at(i), left(i));
       if constexpr (complex) {
-        const V kept_imag = V::load(in.kept_imag + place);
         g[i].imag = g[i].imag + load_or_zero<T, I>(io.grad_h_imag, t, at(i), left(i));
         store_if<T, I>(g[i].imag, io.grad_x_imag, t, at(i), left(i));
-        store_if<T, I>(fma(g[i].real, kept, g[i].imag * kept_imag), io.grad_log_decay, t, at(i), left(i));
-        store_if<T, I>(fnma(g[i].real, kept_imag, g[i].imag * kept), io.grad_angle, t, at(i), left(i));
-        g[i] = conjugate_product({V::load(in.real + place), V::load(in.imag + place)}, g[i]);
+        store_if<T, I>(fma(g[i].real, kept.real, g[i].imag * kept.imag), io.grad_log_decay, t, at(i), left(i));
+        store_if<T, I>(fnma(g[i].real, kept.imag, g[i].imag * kept.real), io.grad_angle, t, at(i), left(i));
+        g[i] = conjugate_product(decay, g[i]);
       } else {
-        store_if<T, I>(g[i].real * kept, io.grad_log_decay, t, at(i), left(i));
-        g[i].real = g[i].real * V::load(in.real + place);
+        store_if<T, I>(g[i].real * kept.real, io.grad_log_decay, t, at(i), left(i));
+        g[i].real = g[i].real * decay.real;
       }
     }
   }
@@ -221,15 +218,13 @@ template <class T, Isa I>
 void Kernels<T, I>::backward(const Tokens<T>& x, const State<const T>& before, const State<T>& back, const BackwardRows<T>& io,
                              T* scratch) noexcept {
   static_assert(4 * simd::Vec<T, I>::lanes <= kColumns);
-  const Index size = kColumns * x.count;
-  const Kept<T> kept{scratch, scratch + size, scratch + 2 * size, scratch + 3 * size};
   each_columns<T, I>(x.width, [&]<int vectors>(Index c, Index width, Vectors<vectors>) {
     if (back.imag == nullptr) {
-      recompute_columns<T, I, false, vectors>(x, before, kept, c, width);
-      backward_columns<T, I, false, vectors>(x, back, io, kept, c, width);
+      recompute_columns<T, I, false, vectors>(x, before, scratch, c, width);
+      backward_columns<T, I, false, vectors>(x, back, io, scratch, c, width);
     } else {
-      recompute_columns<T, I, true, vectors>(x, before, kept, c, width);
-      backward_columns<T, I, true, vectors>(x, back, io, kept, c, width);
+      recompute_columns<T, I, true, vectors>(x, before, scratch, c, width);
+      backward_columns<T, I, true, vectors>(x, back, io, scratch, c, width);
     }
   });
 }

@@ -7,9 +7,11 @@ namespace isomer::scan_detail {
 
 namespace {
 
-// Backward keeps two numbers (complex: four) for each token of a chunk and 32 channels: 16 KiB of a 32 KiB L1 at 64 tokens.
+// Backward keeps two numbers (complex: four) for each token of a chunk and four vectors of channels: at 64 tokens and AVX-512
+// 32 or 64 KiB of L2, AVX2 half of that. Fewer tokens would fit into L1, but prefetchers follow the rows of a chunk only after
+// some.
 constexpr Index kChunk = 64;
-// A chunk of 128 channels, three to six rows a token, is walked 32 channels at a time: it stays in L2, and rows are read in lines
+// A chunk of 128 channels, five to ten rows a token, is walked four vectors at a time: it stays in L2, and rows are read in lines
 // that lie side by side.
 constexpr Index kWidest = 128;
 
@@ -48,15 +50,7 @@ struct Work {
 
   [[nodiscard]] Tokens<T> tokens(Index n, Index c, Index first, Index width) const {
     const auto rows = [&](const View<const T, 3>& x) { return cut.chunks.rows(x, n, first, c); };
-    const Index count = cut.chunks.tokens_of(n, c), before = c * cut.chunks.C;
-    return {rows(in.log_decay),
-            rows(in.angle),
-            rows(in.x),
-            rows(in.x_imag),
-            count,
-            width,
-            before,
-            cut.chunks.sequences[n].length - before - count};
+    return {rows(in.log_decay), rows(in.angle), rows(in.x), rows(in.x_imag), cut.chunks.tokens_of(n, c), width};
   }
   template <class U>
   [[nodiscard]] State<U> edge(U* edges, Index n, Index c, Index first) const {
