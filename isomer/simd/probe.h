@@ -18,6 +18,7 @@ struct Probe {
   static void split(const T* a, T* mantissa, T* exponent) noexcept;
   /// out = mantissa · 2^exponent by an addition of exponents.
   static void join(const T* mantissa, const T* exponent, T* out) noexcept;
+  static void stream(const T* a, T* out) noexcept;  // out aligned to 64 bytes
   static void sum_rows(const T* src, Index lds, T* out) noexcept;
   static void transpose(const T* src, Index lds, T* dst, Index ldd) noexcept;
   static Index transpose_side(const T* src, Index lds, T* dst, Index ldd) noexcept;  // returns the side

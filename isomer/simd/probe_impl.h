@@ -49,6 +49,11 @@ void Probe<T, I>::join(const T* mantissa, const T* exponent, T* out) noexcept {
   add_exponent(Vec<T, I>::load(mantissa), Vec<T, I>::load(exponent) + shift).store(out);
 }
 template <class T, Isa I>
+void Probe<T, I>::stream(const T* a, T* out) noexcept {
+  Vec<T, I>::load(a).stream(out);
+  Vec<T, I>::drain();
+}
+template <class T, Isa I>
 void Probe<T, I>::sum_rows(const T* src, Index lds, T* out) noexcept {
   Vec<T, I>::sum_rows(src, lds).store(out);
 }

@@ -6,6 +6,7 @@
 //   zero() set(x)              broadcast
 //   load(p) load(p, n)         all lanes | the first n, the others 0; reads nothing beyond
 //   store(p) store(p, n)       all lanes | the first n
+//   stream(p), drain()         all lanes past the caches, p aligned to them | what others may see only after it
 //   a + b, a - b, a * b, a / b, -a, fma(a, b, c) = a·b + c, fnma(a, b, c) = c − a·b, abs, sqrt
 //   min, max                   the second operand when either is NaN
 //   copysign(size, sign)

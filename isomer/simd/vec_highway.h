@@ -1,6 +1,7 @@
 #pragma once
 // Vec on the vectors of Highway: those of the one instruction set that a translation unit is compiled for (vec_avx2.h,
 // vec_avx512.h).
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "isomer/simd/vec.h"
@@ -32,6 +33,8 @@ struct Vec {
     else
       hn::BlendedStore(v, first(n), Tag(), p);
   }
+  HWY_INLINE void stream(T* p) const { hn::Stream(v, Tag(), p); }
+  static HWY_INLINE void drain() { hwy::FlushStream(); }
   static constexpr Index side = 32 / sizeof(T);  // a row of 256 bits
   static HWY_INLINE void transpose(const T* src, Index lds, T* dst, Index ldd) {
     if constexpr (lanes == 16) {

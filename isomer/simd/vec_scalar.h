@@ -28,6 +28,8 @@ struct Vec<T, Isa::scalar> {
   void store(T* p, Index n) const {
     if (n > 0) *p = v;
   }
+  void stream(T* p) const { *p = v; }
+  static void drain() {}
   static constexpr Index side = 1;
   static void transpose(const T* src, Index, T* dst, Index) { *dst = *src; }
   static void transpose_side(const T* src, Index, T* dst, Index) { *dst = *src; }

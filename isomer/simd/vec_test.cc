@@ -73,6 +73,17 @@ TEST(Vec, TailsTouchNothingBeyond) {
   });
 }
 
+TEST(Vec, StreamsAllLanesAndNoMore) {
+  on_every_isa([]<class T, Isa I>() {
+    const Index n = Probe<T, I>::lanes();
+    std::vector<T> from;
+    for (Index i = 0; i < n; ++i) from.push_back(T(i + 1));
+    alignas(64) T to[32] = {};
+    Probe<T, I>::stream(from.data(), to);
+    for (Index i = 0; i < 32; ++i) EXPECT_EQ(to[i], i < n ? T(i + 1) : T(0));
+  });
+}
+
 TEST(Vec, CombinesLikeScalars) {
   on_every_isa([]<class T, Isa I>() {
     using P = Probe<T, I>;

@@ -24,11 +24,17 @@ struct State {
   T *real, *imag;
 };
 
-/// Rows outside, any may be null.
+/// Rows outside, any may be null. streamed: what is written goes past the caches; its rows are aligned to lines.
+template <class T>
+struct ForwardRows {
+  Rows<T> h, h_imag;
+  bool streamed;
+};
 template <class T>
 struct BackwardRows {
   Rows<const T> grad_h, grad_h_imag;
   Rows<T> grad_log_decay, grad_angle, grad_x, grad_x_imag;
+  bool streamed;
 };
 
 /// Elements of scratch for a backward pass over `count` tokens: decays and what they keep of the state before, both complex.
@@ -86,7 +92,7 @@ struct S6Step {
 template <class T, Isa I>
 struct Kernels {
   /// The chunk's h, unless its rows are null; the state moves from `from` to `to`, which may be the same.
-  static void forward(const Tokens<T>& x, const State<const T>& from, const State<T>& to, Rows<T> h, Rows<T> h_imag) noexcept;
+  static void forward(const Tokens<T>& x, const State<const T>& from, const State<T>& to, const ForwardRows<T>& out) noexcept;
   /// Gradients of the chunk; `back`, that of the state after it, becomes that of the state before.
   static void backward(const Tokens<T>& x, const State<const T>& before, const State<T>& back, const BackwardRows<T>& io,
                        T* scratch) noexcept;

@@ -65,6 +65,22 @@ ISOMER_INLINE void store_if(const simd::Vec<T, I>& value, const Rows<T>& rows, I
   if (rows.data != nullptr) value.store(row<T, I>(rows, t, c), left);
 }
 
+/// Columns that are worked on together: some full vectors of channels, or one that may have a tail. streamed: what is written
+/// goes past the caches. Known to the compiler, so that the loop over tokens has no other way through.
+template <int n, bool past>
+struct Columns {
+  static_assert(n > 1 || !past, "a tail may end inside of a line");
+  static constexpr int vectors = n;
+  static constexpr bool streamed = past;
+};
+template <class T, Isa I, class K>
+ISOMER_INLINE void leave_row(const simd::Vec<T, I>& value, const Rows<T>& rows, Index t, Index c, Index left) {
+  if constexpr (!K::streamed)
+    store_if<T, I>(value, rows, t, c, left);
+  else if (rows.data != nullptr)
+    value.stream(row<T, I>(rows, t, c));
+}
+
 /// Channels from vector i of some columns on. Of several vectors each is full, and the compiler knows: behind a test for a tail,
 /// loads waited for memory twice as long.
 template <class T, Isa I, int vectors>
@@ -74,9 +90,10 @@ ISOMER_INLINE Index left_of(Index width, int i) {
 }
 
 /// Channels c … c + width − 1, `vectors` full vectors of them, or at most one.
-template <class T, Isa I, bool complex, int vectors>
-void forward_columns(const Tokens<T>& x, const State<const T>& from, const State<T>& to, const Rows<T>& h, const Rows<T>& h_imag,
-                     Index c, Index width) noexcept {
+template <class T, Isa I, bool complex, class K>
+void forward_columns(const Tokens<T>& x, const State<const T>& from, const State<T>& to, const ForwardRows<T>& out, Index c,
+                     Index width) noexcept {
+  constexpr int vectors = K::vectors;
   using V = simd::Vec<T, I>;
   const auto at = [&](int i) { return c + i * V::lanes; };
   const auto left = [&](int i) { return left_of<T, I, vectors>(width, i); };
@@ -92,11 +109,11 @@ void forward_columns(const Tokens<T>& x, const State<const T>& from, const State
       if constexpr (complex) {
         const V in_imag = load_or_zero<T, I>(x.x_imag, t, at(i), left(i));
         s[i] = {fnma(f.imag, s[i].imag, fma(f.real, s[i].real, in)), fma(f.imag, s[i].real, fma(f.real, s[i].imag, in_imag))};
-        store_if<T, I>(s[i].imag, h_imag, t, at(i), left(i));
+        leave_row<T, I, K>(s[i].imag, out.h_imag, t, at(i), left(i));
       } else {
         s[i].real = fma(f.real, s[i].real, in);
       }
-      store_if<T, I>(s[i].real, h, t, at(i), left(i));
+      leave_row<T, I, K>(s[i].real, out.h, t, at(i), left(i));
     }
   }
 #pragma GCC unroll 4
@@ -106,27 +123,28 @@ void forward_columns(const Tokens<T>& x, const State<const T>& from, const State
   }
 }
 
-/// A number of vectors as a type.
-template <int n>
-struct Vectors {};
-
-/// f(c, width, vectors) over all channels: four vectors at a time while there are as many, then one, which may have a tail.
+/// f(c, width, columns) over all channels: four vectors at a time while there are as many, then one, which may have a tail.
 template <class T, Isa I, class F>
-ISOMER_INLINE void each_columns(Index width, F f) {
+ISOMER_INLINE void each_columns(Index width, bool streamed, F f) {
   constexpr Index lanes = simd::Vec<T, I>::lanes;
   Index c = 0;
-  for (; c + 4 * lanes <= width; c += 4 * lanes) f(c, 4 * lanes, Vectors<4>());
-  for (; c < width; c += lanes) f(c, width - c, Vectors<1>());
+  for (; c + 4 * lanes <= width; c += 4 * lanes)
+    if (streamed)
+      f(c, 4 * lanes, Columns<4, true>());
+    else
+      f(c, 4 * lanes, Columns<4, false>());
+  for (; c < width; c += lanes) f(c, width - c, Columns<1, false>());
+  if (streamed) simd::Vec<T, I>::drain();
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::forward(const Tokens<T>& x, const State<const T>& from, const State<T>& to, Rows<T> h,
-                            Rows<T> h_imag) noexcept {
-  each_columns<T, I>(x.width, [&]<int vectors>(Index c, Index width, Vectors<vectors>) {
+void Kernels<T, I>::forward(const Tokens<T>& x, const State<const T>& from, const State<T>& to,
+                            const ForwardRows<T>& out) noexcept {
+  each_columns<T, I>(x.width, out.streamed, [&]<class K>(Index c, Index width, K) {
     if (from.imag == nullptr)
-      forward_columns<T, I, false, vectors>(x, from, to, h, h_imag, c, width);
+      forward_columns<T, I, false, K>(x, from, to, out, c, width);
     else
-      forward_columns<T, I, true, vectors>(x, from, to, h, h_imag, c, width);
+      forward_columns<T, I, true, K>(x, from, to, out, c, width);
   });
 }
 
@@ -178,13 +196,16 @@ void recompute_columns(const Tokens<T>& x, const State<const T>& before, T* out,
   }
 }
 
-template <class T, Isa I, bool complex, int vectors>
-void backward_columns(const Tokens<T>& x, const State<T>& back, const BackwardRows<T>& io, const T* in, Index c,
+template <class T, Isa I, bool complex, class K>
+void backward_columns(const Tokens<T>& x, const State<T>& back, const BackwardRows<T>& outside, const T* in, Index c,
                       Index width) noexcept {
+  constexpr int vectors = K::vectors;
   using V = simd::Vec<T, I>;
   using Keep = Kept<T, I, complex>;
   const auto at = [&](int i) { return c + i * V::lanes; };
   const auto left = [&](int i) { return left_of<T, I, vectors>(width, i); };
+  // A local: stores of vectors may alias what is read through a reference.
+  const BackwardRows<T> io = outside;
   Factor<T, I> g[vectors];
 #pragma GCC unroll 4
   for (int i = 0; i < vectors; ++i)
@@ -194,15 +215,15 @@ void backward_columns(const Tokens<T>& x, const State<T>& back, const BackwardRo
     for (int i = 0; i < vectors; ++i) {
       const auto [decay, kept] = Keep::load(in + Keep::place(t, i));
       g[i].real = g[i].real + load_or_zero<T, I>(io.grad_h, t, at(i), left(i));
-      store_if<T, I>(g[i].real, io.grad_x, t, at(i), left(i));
+      leave_row<T, I, K>(g[i].real, io.grad_x, t, at(i), left(i));
       if constexpr (complex) {
         g[i].imag = g[i].imag + load_or_zero<T, I>(io.grad_h_imag, t, at(i), left(i));
-        store_if<T, I>(g[i].imag, io.grad_x_imag, t, at(i), left(i));
-        store_if<T, I>(fma(g[i].real, kept.real, g[i].imag * kept.imag), io.grad_log_decay, t, at(i), left(i));
-        store_if<T, I>(fnma(g[i].real, kept.imag, g[i].imag * kept.real), io.grad_angle, t, at(i), left(i));
+        leave_row<T, I, K>(g[i].imag, io.grad_x_imag, t, at(i), left(i));
+        leave_row<T, I, K>(fma(g[i].real, kept.real, g[i].imag * kept.imag), io.grad_log_decay, t, at(i), left(i));
+        leave_row<T, I, K>(fnma(g[i].real, kept.imag, g[i].imag * kept.real), io.grad_angle, t, at(i), left(i));
         g[i] = conjugate_product(decay, g[i]);
       } else {
-        store_if<T, I>(g[i].real * kept.real, io.grad_log_decay, t, at(i), left(i));
+        leave_row<T, I, K>(g[i].real * kept.real, io.grad_log_decay, t, at(i), left(i));
         g[i].real = g[i].real * decay.real;
       }
     }
@@ -218,13 +239,13 @@ template <class T, Isa I>
 void Kernels<T, I>::backward(const Tokens<T>& x, const State<const T>& before, const State<T>& back, const BackwardRows<T>& io,
                              T* scratch) noexcept {
   static_assert(4 * simd::Vec<T, I>::lanes <= kColumns);
-  each_columns<T, I>(x.width, [&]<int vectors>(Index c, Index width, Vectors<vectors>) {
+  each_columns<T, I>(x.width, io.streamed, [&]<class K>(Index c, Index width, K) {
     if (back.imag == nullptr) {
-      recompute_columns<T, I, false, vectors>(x, before, scratch, c, width);
-      backward_columns<T, I, false, vectors>(x, back, io, scratch, c, width);
+      recompute_columns<T, I, false, K::vectors>(x, before, scratch, c, width);
+      backward_columns<T, I, false, K>(x, back, io, scratch, c, width);
     } else {
-      recompute_columns<T, I, true, vectors>(x, before, scratch, c, width);
-      backward_columns<T, I, true, vectors>(x, back, io, scratch, c, width);
+      recompute_columns<T, I, true, K::vectors>(x, before, scratch, c, width);
+      backward_columns<T, I, true, K>(x, back, io, scratch, c, width);
     }
   });
 }

@@ -2,6 +2,8 @@
 #include "isomer/laws/scan/scan_run.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 
 namespace isomer::scan_detail {
 
@@ -14,6 +16,9 @@ constexpr Index kChunk = 64;
 // A chunk of 128 channels, five to ten rows a token, is walked four vectors at a time: it stays in L2, and rows are read in lines
 // that lie side by side.
 constexpr Index kWidest = 128;
+// Outputs of so many bytes go past the caches: beside what is read they would not stay there until someone asks for them, and a
+// line that is stored to would have been read first.
+constexpr Index kStreamed = Index{8} << 20;
 
 template <class T>
 bool dense(const View<T, 2>& x) {
@@ -40,6 +45,19 @@ template <class T>
 void copy(const State<const T>& from, const State<T>& to, Index width) {
   if (from.real != to.real) std::copy_n(from.real, width, to.real);
   if (from.imag != to.imag) std::copy_n(from.imag, width, to.imag);
+}
+
+/// Are the outputs large, and their rows whole lines?
+template <class T>
+bool streamed(std::initializer_list<View<T, 3>> outputs) {
+  constexpr Index line = Index(64 / sizeof(T));
+  Index bytes = 0;
+  for (const View<T, 3>& x : outputs) {
+    if (!x.present()) continue;
+    if (reinterpret_cast<std::uintptr_t>(x.data) % 64 != 0 || x.stride[0] % line != 0 || x.stride[1] % line != 0) return false;
+    bytes += x.size() * Index(sizeof(T));
+  }
+  return bytes >= kStreamed;
 }
 
 template <class T>
@@ -89,14 +107,15 @@ Cut cut_for(const ScanInputs<T>& in, Index chunk) {
 template <class T>
 void forward(const ScanInputs<T>& in, const Cut& cut, const ScanOutputs<T>& out, T* edges, Context& context) {
   const Work<T> work{in, cut};
+  const bool large = streamed<T>({out.h, out.h_imag});
   with_isa(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
       const auto [from, state] = work.states(in.initial, out.final_states, n, first, width, workspace);
       for (Index c = 0; c < cut.chunks.chunks(n); ++c) {
         const State<const T> before = c == 0 ? from : State<const T>{state.real, state.imag};
         if (edges) copy(before, work.edge(edges, n, c, first), width);
-        Kernels<T, I>::forward(work.tokens(n, c, first, width), before, state, cut.chunks.rows(out.h, n, first, c),
-                               cut.chunks.rows(out.h_imag, n, first, c));
+        Kernels<T, I>::forward(work.tokens(n, c, first, width), before, state,
+                               {cut.chunks.rows(out.h, n, first, c), cut.chunks.rows(out.h_imag, n, first, c), large});
       }
       if (cut.chunks.chunks(n) == 0) copy(from, state, width);
       work.leave_states(state, out.final_states, n, first, width);
@@ -108,6 +127,7 @@ template <class T>
 void backward(const ScanInputs<T>& in, const Cut& cut, const T* edges, const ScanCotangents<T>& given,
               const ScanGradients<T>& grad, Context& context) {
   const Work<T> work{in, cut};
+  const bool large = streamed<T>({grad.log_decay, grad.angle, grad.x, grad.x_imag});
   with_isa(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
       const auto [from, back] = work.states(given.final_states, grad.initial, n, first, width, workspace);
@@ -117,7 +137,7 @@ void backward(const ScanInputs<T>& in, const Cut& cut, const T* edges, const Sca
         const auto rows = [&](const auto& x) { return cut.chunks.rows(x, n, first, c); };
         Kernels<T, I>::backward(
             work.tokens(n, c, first, width), work.edge(edges, n, c, first), back,
-            {rows(given.h), rows(given.h_imag), rows(grad.log_decay), rows(grad.angle), rows(grad.x), rows(grad.x_imag)},
+            {rows(given.h), rows(given.h_imag), rows(grad.log_decay), rows(grad.angle), rows(grad.x), rows(grad.x_imag), large},
             scratch);
       }
       work.leave_states(back, grad.initial, n, first, width);

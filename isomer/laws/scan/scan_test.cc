@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "isomer/base/error.h"
 #include "isomer/laws/random.h"
 #include "isomer/laws/scan/scan_draw.h"
@@ -219,6 +221,24 @@ TEST(Scan, WithoutDecayItIsASum) {
       EXPECT_EQ(h[t * N + i], sum);
     }
   }
+}
+
+TEST(Scan, LargeOutputsAreTheSameWhereverTheyLie) {
+  // 8 MiB, past the caches if rows are whole lines; the last channels are a part of a block of vectors.
+  constexpr Index L = 1100, N = 976;
+  const Plain<float> p({.kind = Kind::complex, .B = 1, .T = L, .N = N});
+  Context context(2);
+  const auto outputs_at = [&](Index shift) {
+    Buffer<float> memory(6 * L * N + 16);
+    Index next = shift;
+    const auto tokens = [&] { return contiguous(memory.data() + std::exchange(next, next + L * N), {Index(1), L, N}); };
+    const View<float, 3> h = tokens(), h_imag = tokens();
+    scan(p.in, {}, Form::chunk, {.h = h, .h_imag = h_imag}, context);
+    scan_vjp(p.in, {}, Form::chunk, {.h = p.in.x, .h_imag = p.in.x_imag},
+             {.log_decay = tokens(), .x = tokens(), .angle = tokens(), .x_imag = tokens()}, context);
+    return std::vector<float>(memory.data() + shift, memory.data() + next);
+  };
+  EXPECT_TRUE(outputs_at(0) == outputs_at(1));
 }
 
 TEST(Scan, ADecayThatDoesNotChangeMayHaveStrideZero) {
