@@ -6,9 +6,9 @@
 
 namespace isomer::delta_detail {
 
-/// Columns of the state that one task carries from chunk to chunk when heads are few, and chunks of a wave, whose matrices wait for
-/// it: few enough to stay in the caches of two cores, 35 KiB each forward (two waves) and 70 KiB backward (three) for heads of 64,
-/// and enough that threads seldom wait for each other.
+/// Columns of the state that one task carries from chunk to chunk when heads are few, and chunks of a wave, whose matrices wait
+/// for it: few enough to stay in the caches of two cores, 35 KiB each forward (two waves) and 70 KiB backward (three) for heads
+/// of 64, and enough that threads seldom wait for each other.
 inline constexpr Index kSlice = 32;
 inline constexpr Index kWave = 32, kBackwardWave = 8;
 
