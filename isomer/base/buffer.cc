@@ -25,8 +25,8 @@ bool poisoning() {
 
 std::byte* allocate(std::size_t bytes) {
   // Rows of [B,T,H,D] are pages apart: a large tensor in pages of 4 KiB misses the TLB at every row. And a weight that is read
-  // for every token is read at the speed of memory only if prefetchers need not stop at the end of a page. Half of a huge page is
-  // the most that is lost to rounding.
+  // for every token is read at the speed of memory only if prefetchers need not stop at the end of a page. Rounding
+  // loses less than a huge page.
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const std::size_t alignment = bytes < kHugePage / 2 ? kAlignment : kHugePage;
   // Never null, so that an empty tensor is still present.

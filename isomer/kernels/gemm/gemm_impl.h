@@ -96,7 +96,7 @@ ISOMER_INLINE T dot(Index depth, const T* a, const W* b) noexcept {
   using V = simd::Vec<T, I>;
   constexpr Index kSums = 4, kStep = kSums * V::lanes, kStepBytes = kStep * Index(sizeof(T));
   // Prefetchers of the machine begin anew with every page of 4 KiB: what is that far ahead is asked for, into L2, so that A stays
-  // in L1. Weights in bfloat16 are slow to widen, and asking for them costs more than it gains.
+  // in L1. For weights in bfloat16, half as many bytes, that was measured to be slower.
   constexpr bool kAsk = std::is_same_v<T, W>;
   constexpr Index kAhead = 4096, kLine = 64;
   V sums[kSums] = {V::zero(), V::zero(), V::zero(), V::zero()};
