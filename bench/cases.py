@@ -23,10 +23,10 @@ def case(subject, variant, direction, T, K, threads, H=None):
             "K": K, "V": V, "S": CACHE if direction == "step" else T, "threads": threads, "window": WINDOW}
 
 
-def suite(threads, quick=False, lengths=None):
-    """All cases for one thread count. quick: one length and one head size. `lengths` are timed instead of the usual ones;
-    a step is of length 1, and the long sequence is there if its length is."""
-    sizes = (64,) if quick else (64, 128)
+def suite(threads, quick=False, lengths=None, sizes=None):
+    """All cases for one thread count. quick: one length and one head size. `lengths` and `sizes` are timed instead of the usual
+    ones; a step is of length 1, and the long sequence is there if its length is."""
+    sizes = sizes or ((64,) if quick else (64, 128))
     usual = (2048,) if quick else (512, 2048, 8192)
     wanted = lengths or (1, *usual, *(() if quick else (LONG_LENGTH,)))
     several = [T for T in wanted if T not in (1, LONG_LENGTH)]

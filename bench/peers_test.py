@@ -108,6 +108,7 @@ class Peers(unittest.TestCase):
         some = cases.chosen(cases.suite(1, lengths=[512, 1024]), subject=["delta"], variant=["kda"], direction=None)
         self.assertEqual({(c["variant"], c["T"], c["K"]) for c in some}, {("kda", T, K) for T in (512, 1024) for K in (64, 128)})
         self.assertEqual({c["V"] for c in cases.suite(1) if c["variant"] == "s6"}, {cases.STATE})
+        self.assertEqual({c["K"] for c in cases.suite(1, quick=True, sizes=[128])}, {128})
 
     def test_own_cases_are_compared_with_their_own_kind(self):
         both = case("delta", "gated", "forward+backward", H=1, threads=2)
@@ -115,6 +116,14 @@ class Peers(unittest.TestCase):
         self.assertEqual(targets.others(case("delta", "gated", "forward")), {})
         self.assertEqual(targets.judge(both, "backward / forward", 0.25), (3.0, "<= 3.0", True))
         self.assertEqual(targets.judge(both, "two threads against one", 1.5), (1.5, ">= 1.7", False))
+
+    def test_ratio_at_the_peak(self):
+        c = case("delta", "gated", "forward", B=1, T=1000, H=1)
+        # 6·64·64 flops a token at 24.576 GFLOP/s are a microsecond, and 3 were measured.
+        self.assertAlmostEqual(targets.at_peak(c, 1.2, 3e-3, 24.576), 3.6)
+        self.assertAlmostEqual(targets.at_peak(c | {"variant": "rwkv7"}, 1.2, 3e-3, 24.576), 2.7)
+        self.assertIsNone(targets.at_peak(c | {"direction": "forward+backward"}, 1.2, 3e-3, 24.576))
+        self.assertIsNone(targets.at_peak(c, 1.2, 3e-3, None))
 
     def test_worker_answers_with_a_reason(self):
         server = worker.Server("ort", load("ort").prepare, lambda: "")

@@ -37,6 +37,7 @@ def arguments():
     parser.add_argument("--variant", type=words, help="for example gated,kda")
     parser.add_argument("--direction", type=words, help="of forward,forward+backward,step")
     parser.add_argument("--T", type=numbers, help="these lengths, for example 512,2048; 1 is the steps")
+    parser.add_argument("--K", type=numbers, help="these head sizes, for example 128")
     parser.add_argument("--quick", action="store_true", help="one length, one head size, few rounds")
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
     parser.add_argument("--isomer", default=str(ROOT / "build" / "isomer"), metavar="PROGRAM")
@@ -44,7 +45,7 @@ def arguments():
     options = parser.parse_args()
     if unknown := set(options.peers) - set(PEERS):
         parser.error(f"expected peers of {', '.join(PEERS)}, got {', '.join(sorted(unknown))}")
-    plan = [case for threads in options.threads for case in cases.suite(threads, options.quick, options.T)]
+    plan = [case for threads in options.threads for case in cases.suite(threads, options.quick, options.T, options.K)]
     plan = cases.chosen(plan, subject=options.law, variant=options.variant, direction=options.direction)
     if not plan:
         parser.error("no case has this law, variant, direction and length")
