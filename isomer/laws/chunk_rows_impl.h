@@ -57,11 +57,12 @@ struct Prefetch {
   // 64 floats.
   static constexpr Index lines_at_once = simd::Vec<T, I>::lanes > 8 ? 32 : 16;
   const Ahead<T>& ahead;
+  Index at_once = lines_at_once;
   int block = 0;
   Index row = 0;
 
   ISOMER_INLINE void operator()() {
-    for (Index lines = 0; lines < lines_at_once && block < ahead.count;) {
+    for (Index lines = 0; lines < at_once && block < ahead.count;) {
       const auto& b = ahead.blocks[block];
       const T* p = b.data + row * b.stride;
       // Into L2: by the time it is needed, L1 has held other things.
@@ -73,5 +74,13 @@ struct Prefetch {
     }
   }
 };
+
+/// All of `ahead` in so many calls.
+template <class T, Isa I>
+ISOMER_INLINE Prefetch<T, I> spread(const Ahead<T>& ahead, Index calls) {
+  Index lines = 0;
+  for (int b = 0; b < ahead.count; ++b) lines += ahead.blocks[b].rows * ceil_div(ahead.blocks[b].width, Prefetch<T, I>::line);
+  return {ahead, ceil_div(lines, calls)};
+}
 
 }  // namespace isomer::chunk

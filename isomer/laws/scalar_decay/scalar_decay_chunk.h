@@ -116,7 +116,7 @@ struct StepState {
   T *q, *k, *v, *mean;  // scratch [K] [K] [V] [V]
 };
 
-/// The kernels; defined in scalar_decay_{chunk,backward,step}_impl.h, instantiated once for each Isa.
+/// The kernels; defined in scalar_decay_{chunk,walk,backward,step}_impl.h, instantiated once for each Isa.
 template <class T, Isa I>
 struct Kernels {
   /// Gates, kᵀ and v of the chunk into the scratch.
@@ -128,6 +128,10 @@ struct Kernels {
   /// what the chunk adds to carry · before; its means and max are left alone.
   static void write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s,
                     Write mode) noexcept;
+  /// o, and the edge after the chunk in place of the one before, a few tokens at a time: what load(), read() and write() do, but
+  /// for `subtract`.
+  static void walk(const Tokens<T>& x, const Rule& rule, const Edge<T>& edge, const Scratch<T>& s, Rows<T> o,
+                   const Ahead<T>& ahead) noexcept;
   /// The means and max after the chunk, without its sums.
   static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
                     const Scratch<T>& s) noexcept;

@@ -51,11 +51,12 @@ struct Forward {
     const bool causal = plan.rule.causal;
     if (edges && causal) plan.copy_edge(edge, plan.edge(edges, n, h, c));
     const Tokens<T> x = plan.tokens(n, h, c);
-    Kernel::load(x, plan.rule, edge, s, Factor::rows);
     Ahead<T> ahead;
     const Rows<T> to = output(n, h, c);
     ahead.add(to.data, to.stride, plan.V, x.C);
     plan.add_ahead(ahead, n, h, c + 1);
+    if (plan.walks && o.present()) return Kernel::walk(x, plan.rule, edge, s, to, ahead);
+    Kernel::load(x, plan.rule, edge, s, Factor::rows);
     if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c), ahead);
     if (c + 1 < plan.chunks(n) || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
   }

@@ -124,8 +124,14 @@ Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   auto all = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets);
   const Index K = in.q.shape[3], V = in.v.shape[3];
   const Index chosen = rule.causal ? best_chunk(costs_of(taped, Index(all.size()) * H), K, V) : kGlobalChunk;
-  Plan<T> plan{
-      make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel), in, options, rule, K, V};
+  const bool walks = rule.causal && !rule.centred && form != Form::parallel;
+  Plan<T> plan{make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel),
+               in,
+               options,
+               rule,
+               K,
+               V,
+               walks};
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);

@@ -13,6 +13,7 @@ struct Plan : Chunks {
   ScalarDecayOptions options;
   Rule rule;
   Index K, V;
+  bool walks;  // chunks that come one after the other are walked through a few tokens at a time
 
   [[nodiscard]] Edge<T> edge(T* edges, Index n, Index h, Index c) const {
     return edge_at(edges + edge_index(n, h, c) * edge_size(K, V), K, V);
