@@ -15,6 +15,8 @@ using chunk::Rows;
 /// Tokens of a block. Inside a block pairs of tokens are weighed one by one, between blocks by products; README.md says why.
 /// Whole vectors of keys, so that products and moved keys have no tail.
 inline constexpr Index kBlock = 16;
+/// walk() has groups of at least so many tokens in place of blocks.
+inline constexpr Index kSmallestGroup = 3;
 
 /// The options, as the kernels see them.
 template <class T>
@@ -43,7 +45,7 @@ template <class T>
 struct Scratch {
   T *q, *k, *decay;          // [C,P] scaled q, k, e^log_decay
   T *q_block, *k_block;      // [C,P] q with the decays since its block began, k with those until its block ends
-  T *block_decay, *entered;  // [blocks,P] product of the decays of a block; [blocks,P] of all blocks before it
+  T *block_decay, *entered;  // [blocks,P] product of the decays of a block (or group); [blocks,P] of all blocks before it
   T* carry;                  // [P] product of all decays of the chunk
   T* qw;                     // [C, K + C] q with the decays since the chunk began, then the weights of the chunk's tokens
   Index qw_stride;
@@ -83,8 +85,8 @@ struct StepState {
 /// Which decays k_block takes with it: up to the end of its block, or of the chunk (all that a state needs).
 enum class Reach { block, chunk };
 
-/// The kernels; defined in channel_decay_{chunk,backward,step}_impl.h, instantiated once for each Isa. `sv` is [K + C, V]: the
-/// state before the chunk, then v.
+/// The kernels; defined in channel_decay_{chunk,walk,backward,step}_impl.h, instantiated once for each Isa. `sv` is [K + C, V]:
+/// the state before the chunk, then v.
 template <class T, Isa I>
 struct Kernels {
   /// Decays and keys of the chunk into the scratch, and v into sv unless that is null.
@@ -95,6 +97,10 @@ struct Kernels {
   /// The state after the chunk, after load(Reach::chunk) or read(): the one before, in sv, moves on; if `added` is given it gets
   /// what the chunk adds instead.
   static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, T* added, const Ahead<T>& ahead) noexcept;
+  /// o, and the state [K,V] after the chunk in place of the one before, a few tokens at a time: what load(), read() and write()
+  /// do.
+  static void walk(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, T* state, Rows<T> o,
+                   const Ahead<T>& ahead) noexcept;
   /// All gradients of the chunk, after load(Reach::block), given the state before it and the gradient `back` of the state after
   /// it, which becomes that of the state before.
   static void backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state,

@@ -63,9 +63,11 @@ void Kernels<T, I>::load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T
   for (Index i = 0; i < x.C && sv; ++i) copy_row<T, I>(x.v.data + i * x.v.stride, nullptr, sv + (x.K + i) * x.V, x.V);
 }
 
-/// q with the scale, with the decays since its block began, and with those since the chunk began.
-template <class T, Isa I, bool before, bool whole>
-void load_block_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, Index n) noexcept {
+/// q of the block [begin, end) with the scale, with the decays since the block began and, if `entered` has those before it, with
+/// those since the chunk began.
+template <class T, Isa I, bool before, bool whole, bool in_chunk>
+void load_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, Index begin, Index end,
+                  const T* entered) noexcept {
   using V = simd::Vec<T, I>;
   const Index K = x.K, P = padded(K), R = row_of(K);
   const V scale = V::set(T(rule.scale));
@@ -73,9 +75,8 @@ void load_block_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T
   const Rows<T> q_chunk{s.qw, s.qw_stride};
   const T* decay = s.decay;
   T *q = s.q, *q_block = s.q_block;
-  const Index begin = block_begin(n), end = block_end(n, x.C);
   for (Index c = 0; c < P; c += V::lanes) {
-    const V entered = V::load(s.entered + n * R + c);
+    const V earlier = in_chunk ? V::load(entered + c) : V::zero();
     V product = V::set(T(1));  // of the block's decays up to the last row
     for (Index i = begin; i < end; ++i) {
       const T* row = from.data + i * from.stride + c;
@@ -83,24 +84,28 @@ void load_block_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T
       const V now = product * V::load(decay + i * R + c), seen = y * (before ? product : now);
       y.store(q + i * R + c);
       seen.store(q_block + i * R + c);
-      if (whole)
-        (seen * entered).store(q_chunk.data + i * q_chunk.stride + c);
-      else
-        (seen * entered).store(q_chunk.data + i * q_chunk.stride + c, K - c);
+      if (in_chunk && whole)
+        (seen * earlier).store(q_chunk.data + i * q_chunk.stride + c);
+      else if (in_chunk)
+        (seen * earlier).store(q_chunk.data + i * q_chunk.stride + c, K - c);
       product = now;
     }
   }
 }
 
+template <class T, Isa I, bool before, bool whole>
+void load_all_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s) noexcept {
+  for (Index n = 0; n < blocks_of(x.C); ++n)
+    load_queries<T, I, before, whole, true>(x, rule, s, block_begin(n), block_end(n, x.C), s.entered + n * row_of(x.K));
+}
+
 template <class T, Isa I>
 void load_queries(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s) noexcept {
   const bool whole = x.K == padded(x.K);
-  for (Index n = 0; n < blocks_of(x.C); ++n) {
-    if (rule.before)
-      whole ? load_block_queries<T, I, true, true>(x, rule, s, n) : load_block_queries<T, I, true, false>(x, rule, s, n);
-    else
-      whole ? load_block_queries<T, I, false, true>(x, rule, s, n) : load_block_queries<T, I, false, false>(x, rule, s, n);
-  }
+  if (rule.before)
+    whole ? load_all_queries<T, I, true, true>(x, rule, s) : load_all_queries<T, I, true, false>(x, rule, s);
+  else
+    whole ? load_all_queries<T, I, false, true>(x, rule, s) : load_all_queries<T, I, false, false>(x, rule, s);
 }
 
 /// The rows of a block's m tokens, R apart.

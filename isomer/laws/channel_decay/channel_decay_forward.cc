@@ -28,12 +28,16 @@ struct Forward {
     using Kernel = Kernels<T, I>;
     if (edges) copy_state(sv, plan.state(edges, n, h, c));
     const Tokens<T> x = plan.tokens(n, h, c);
-    const Reach reach = o.present() ? Reach::block : Reach::chunk;
-    Kernel::load(x, reach, s, sv);
     Ahead<T> ahead;
     const Rows<T> to = plan.rows(o, n, h, c);
     ahead.add(to.data, to.stride, plan.V, x.C);
     plan.add_gates_and_keys(ahead, n, h, c + 1);
+    if (plan.walks && o.present()) {
+      plan.add_queries_and_values(ahead, n, h, c + 1);
+      return Kernel::walk(x, plan.rule(h), s, sv, to, ahead);
+    }
+    const Reach reach = o.present() ? Reach::block : Reach::chunk;
+    Kernel::load(x, reach, s, sv);
     if (o.present()) Kernel::read(x, plan.rule(h), s, sv, to, ahead);
     ahead = {};
     plan.add_queries_and_values(ahead, n, h, c + 1);

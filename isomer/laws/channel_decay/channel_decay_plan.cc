@@ -34,7 +34,8 @@ Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& op
   const Index C = options.chunk > 0 ? options.chunk : best_chunk(costs_of(taped, Index(all.size()) * H), K, V);
   const double scale = options.scale.value_or(1 / std::sqrt(double(K)));
   const bool before = options.read == ChannelDecayOptions::Read::before;
-  Plan<T> plan{make_chunks(std::move(all), H, C, form == Form::parallel), in, K, V, scale, before, nullptr, 0};
+  Plan<T> plan{
+      make_chunks(std::move(all), H, C, form == Form::parallel), in, K, V, scale, before, form != Form::parallel, nullptr, 0};
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);
@@ -88,7 +89,7 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
           .decay = take(C * R),
           .q_block = take(C * R),
           .k_block = take(C * R),
-          .block_decay = take(blocks * R),
+          .block_decay = take(std::max(blocks, ceil_div(C, kSmallestGroup)) * R),
           .entered = take(blocks * R),
           .carry = take(P),
           .qw = take(C * row_of(K + row)),

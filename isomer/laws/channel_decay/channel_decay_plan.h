@@ -13,6 +13,7 @@ struct Plan : Chunks {
   Index K, V;
   double scale;
   bool before;
+  bool walks;      // chunks that come one after the other are walked through a few tokens at a time
   const T* bonus;  // [H, padded(K)] of Read::before
   Index bonus_stride;
 
