@@ -56,6 +56,9 @@ struct LoadScratch {
   Index stride;
   T* from;        // [K] decay from the chunk's edge
   T *sum, *rest;  // [K] prefix sum of log_decay and what rounding took from it
+  // Of forward(): factors [C] of what x and q read and of what is written that the rows do not have; what the first token of a
+  // segment read before its decay [V].
+  T *ask, *read, *put, *before;
 };
 
 /// Backward: all of a chunk, V columns.
@@ -90,7 +93,7 @@ struct StepState {
   T *q, *x, *keep, *k, *b;  // scratch [K]
 };
 
-/// The kernels; defined in delta_{load,chunk,backward,step}_impl.h, instantiated once for each Isa.
+/// The kernels; defined in delta_{load,chunk,walk,backward,step}_impl.h, instantiated once for each Isa.
 template <class T, Isa I>
 struct Kernels {
   /// The matrices of a chunk: they need no state.
@@ -101,8 +104,9 @@ struct Kernels {
   /// meanwhile.
   static void advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o,
                       const Ahead<T>& ahead) noexcept;
-  /// All of these; `kept` gets sz as solve() leaves it, unless it is null.
-  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, T* kept,
+  /// All of these, a few tokens at a time: o, unless it is null, and the state [K,V] after the chunk in place of the one before;
+  /// `kept` gets sz as solve() leaves it, unless it is null.
+  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state, T* kept,
                       Rows<T> o, const Ahead<T>& ahead) noexcept;
   /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state
   /// before it.

@@ -101,18 +101,4 @@ void Kernels<T, I>::advance(const Tokens<T>& x, const Rule& rule, const Matrices
   advance_chunk<T, I>(x, rule, m, sz, o, *m.segments > 0, prefetch);
 }
 
-template <class T, Isa I>
-void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* sz, T* kept,
-                            Rows<T> o, const Ahead<T>& ahead) noexcept {
-  const Index N = rule.writes() * x.C;
-  Prefetch<T, I> prefetch{ahead};
-  load_chunk<T, I>(x, rule, m, s, prefetch);
-  solve(x, rule, m, sz);
-  if (kept) copy_row<T, I>(sz, nullptr, kept, (x.K + N) * x.V);
-  // The writers are fewer than the rows of the state.
-  const bool carry = *m.segments == 0 && rule.gate != Gate::none;
-  for (Index p = 0; p < N && carry; ++p) times<T, I>(m.carry, m.w + p * x.K, m.w + p * x.K, x.K);
-  advance_chunk<T, I>(x, rule, m, sz, o, carry || *m.segments > 0, prefetch);
-}
-
 }  // namespace isomer::delta_detail

@@ -2,6 +2,7 @@
 // The vector type comes first: the kernels are templates over it.
 #include "isomer/laws/delta/delta_backward_impl.h"
 #include "isomer/laws/delta/delta_step_impl.h"
+#include "isomer/laws/delta/delta_walk_impl.h"
 
 namespace isomer::delta_detail {
 template struct Kernels<float, Isa::scalar>;

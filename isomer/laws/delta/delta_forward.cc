@@ -29,19 +29,19 @@ struct Forward {
   void group(Index n, Index h, Index count, Workspace& workspace) const {
     const Matrices<T> m = plan.take_matrices(workspace);
     const LoadScratch<T> s = plan.take_load_scratch(workspace);
-    const Index each = round_up((plan.K + plan.N()) * plan.V, kPad), chunks = plan.chunks(n);
+    const Index each = round_up(plan.K * plan.V, kPad), chunks = plan.chunks(n);
     const auto columns = plan.all_columns();
     T* all = workspace.take<T>(count * each);
     for (Index i = 0; i < count; ++i) plan.fetch(plan.in.initial_state, n, h + i, columns, all + i * each);
     for (Index c = 0; c < chunks; ++c)
       for (Index i = 0; i < count; ++i) {
-        T* sz = all + i * each;
         const Rows<T> to = plan.rows(o, n, h + i, c);
         Ahead<T> ahead;
         ahead.add(to.data, to.stride, plan.V, plan.tokens_of(n, c));
         plan.add_ahead(ahead, n, h + i, c + 1);
         if (c + 1 < chunks) ahead.add(plan.edge(edges, n, h + i, c + 1), plan.V, plan.V, plan.K + plan.N());
-        Kernels<T, I>::forward(plan.tokens(n, h + i, c), plan.rule, m, s, sz, plan.edge(edges, n, h + i, c), to, ahead);
+        Kernels<T, I>::forward(plan.tokens(n, h + i, c), plan.rule, m, s, all + i * each, plan.edge(edges, n, h + i, c), to,
+                               ahead);
       }
     for (Index i = 0; i < count; ++i) {
       keep(all + i * each, plan.K, columns, plan.edge(edges, n, h + i, chunks));

@@ -247,22 +247,34 @@ ISOMER_INLINE T inverse_norm(const Rule& rule, const T* row, Index K) {
   return T(1) / T(__builtin_sqrt(double(dot<T, I>(row, row, K)) + kNormEps));
 }
 
+/// Norms, beta and the decays of a chunk.
+template <class T, Isa I>
+void scan_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
+  for (Index i = 0; i < x.C; ++i) {
+    m.norm_q[i] = inverse_norm<T, I>(rule, x.q.data + i * x.q.stride, x.K);
+    m.norm_k[i] = inverse_norm<T, I>(rule, x.k.data + i * x.k.stride, x.K);
+    m.beta[i] = x.beta.data ? x.beta.data[i * x.beta.stride] : T(1);
+  }
+  scan_gates<T, I>(x, rule, m, s);
+}
+
+/// Readers and writers of all tokens at the beginning of their segments.
+template <class T, Isa I>
+void fill_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m) noexcept {
+  Index next = 0;
+  for (Index i = 0; i < x.C; ++i) {
+    const bool first = *m.segments ? i == m.first[next] : i == 0;
+    next += first ? 1 : 0;
+    fill_row<T, I>(x, rule, m, i, first, m.q + i * m.stride, m.x + i * m.stride, m.w + i * rule.writes() * x.K);
+  }
+}
+
 template <class T, Isa I>
 void load_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s,
                 Prefetch<T, I>& prefetch) noexcept {
   const Index C = x.C, K = x.K, W = rule.writes(), N = W * C;
-  for (Index i = 0; i < C; ++i) {
-    m.norm_q[i] = inverse_norm<T, I>(rule, x.q.data + i * x.q.stride, K);
-    m.norm_k[i] = inverse_norm<T, I>(rule, x.k.data + i * x.k.stride, K);
-    m.beta[i] = x.beta.data ? x.beta.data[i * x.beta.stride] : T(1);
-  }
-  scan_gates<T, I>(x, rule, m, s);
-  Index next = 0;
-  for (Index i = 0; i < C; ++i) {
-    const bool first = *m.segments ? i == m.first[next] : i == 0;
-    next += first ? 1 : 0;
-    fill_row<T, I>(x, rule, m, i, first, m.q + i * m.stride, m.x + i * m.stride, m.w + i * W * K);
-  }
+  scan_chunk<T, I>(x, rule, m, s);
+  fill_rows<T, I>(x, rule, m);
   if (*m.segments)
     multiply_segments<T, I>(x, rule, m, s);
   else

@@ -102,7 +102,15 @@ template <class T>
 LoadScratch<T> Plan<T>::take_load_scratch(Workspace& workspace) const {
   const Index stride = round_up(N(), kPad) + kPad;
   const auto take = [&](Index count) { return workspace.take<T>(count); };
-  return {.wt = take(K * stride), .stride = stride, .from = take(K + kPad), .sum = take(K + kPad), .rest = take(K + kPad)};
+  return {.wt = take(K * stride),
+          .stride = stride,
+          .from = take(K + kPad),
+          .sum = take(K + kPad),
+          .rest = take(K + kPad),
+          .ask = take(C),
+          .read = take(C),
+          .put = take(C),
+          .before = take(V + kPad)};
 }
 
 template <class T>
