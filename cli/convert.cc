@@ -71,12 +71,12 @@ void print_parameters(const std::vector<ConvertedParameter>& fates) {
   std::map<std::vector<std::string>, std::string> layers;
   std::vector<std::vector<std::string>> order;
   for (const ConvertedParameter& p : fates) {
-    const std::string prefix = "layers." + std::to_string(p.layer) + ".mixer.";
+    const std::string prefix = p.layer < 0 ? "" : "layers." + std::to_string(p.layer) + ".mixer.";
     const std::vector<std::string> row{p.name.substr(prefix.size()), shape_text(p.shape), std::string(name_of(p.fate)),
                                        p.fate == Fate::fresh ? start_of(p.init) : ""};
     std::string& of = layers[row];
     if (of.empty()) order.push_back(row);
-    of += (of.empty() ? "" : ",") + std::to_string(p.layer);
+    of += (of.empty() ? "" : ",") + (p.layer < 0 ? "shared" : std::to_string(p.layer));
   }
   Table table({"parameter", "shape", "", "starts with", "layers"});
   for (std::vector<std::string>& row : order) {
@@ -97,7 +97,10 @@ void print_transfer(const std::vector<TransferReport>& reports, Index steps) {
 ordered_json rows_of(const std::vector<ConvertedParameter>& fates, const std::vector<TransferReport>& reports) {
   auto rows = ordered_json::array();
   for (const ConvertedParameter& p : fates) {
-    ordered_json row{{"layer", p.layer}, {"parameter", p.name}, {"shape", p.shape}, {"fate", name_of(p.fate)}};
+    ordered_json row{{"layer", p.layer < 0 ? ordered_json() : ordered_json(p.layer)},
+                     {"parameter", p.name},
+                     {"shape", p.shape},
+                     {"fate", name_of(p.fate)}};
     if (p.fate == Fate::fresh) row["start"] = start_of(p.init);
     rows.push_back(row);
   }

@@ -6,6 +6,7 @@
 #include "isomer/kernels/elementwise/features.h"
 #include "isomer/kernels/elementwise/gated.h"
 #include "isomer/kernels/elementwise/sum.h"
+#include "isomer/laws/layout.h"
 
 namespace isomer {
 
@@ -80,6 +81,40 @@ Var<T> softmax(Tape<T>& tape, Var<T> x) {
 }
 
 template <class T>
+Var<T> share_of_heads(Tape<T>& tape, Var<T> x, Index begin, Index end) {
+  const auto transposed = [](auto view) {
+    std::swap(view.shape[2], view.shape[3]);
+    std::swap(view.stride[2], view.stride[3]);
+    return view;
+  };
+  const Var<T> y = tape.make({x.dim(0), x.dim(1), 1, x.dim(3)}, {x});
+  const View<T, 4> shares = contiguous(tape.template keep<T>(x.value.size()), x.shape());
+  softmax<T>(transposed(x.value), transposed(shares), tape.context());
+  const auto inside = [=](Index h) { return h >= begin && h < end; };
+  each_element(y.shape(), [&](const auto& i) {
+    double sum = 0, all = 0;
+    for (Index h = 0; h < x.dim(2); ++h) {
+      const double share = double(shares(i[0], i[1], h, i[3]));
+      all += share;
+      sum += inside(h) ? share : 0;
+    }
+    y.value(i[0], i[1], 0, i[3]) = T(sum / all);
+  });
+  tape.record({y}, [=](Tape<T>& back) {
+    const View<const T, 4> dy = back.arrived(y);
+    const auto dx = back.target(x);
+    if (!dx.present()) return;
+    each_element(x.shape(), [&](const auto& i) {
+      const auto [b, t, h, d] = i;
+      const T slope = shares(b, t, h, d) * (T(inside(h)) - y.value(b, t, 0, d)) * dy(b, t, 0, d);
+      T& to = dx.view(b, t, h, d);
+      to = dx.mode == Accumulate::set ? slope : to + slope;
+    });
+  });
+  return y;
+}
+
+template <class T>
 Var<T> square_sum(Tape<T>& tape, Var<T> x) {
   const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), 1}, {x});
   sum_squares<T>(x.value, y.value, tape.context());
@@ -137,6 +172,8 @@ template Var<float> repeat(Tape<float>&, Var<float>, Index);
 template Var<double> repeat(Tape<double>&, Var<double>, Index);
 template Var<float> softmax(Tape<float>&, Var<float>);
 template Var<double> softmax(Tape<double>&, Var<double>);
+template Var<float> share_of_heads(Tape<float>&, Var<float>, Index, Index);
+template Var<double> share_of_heads(Tape<double>&, Var<double>, Index, Index);
 template Var<float> square_sum(Tape<float>&, Var<float>);
 template Var<double> square_sum(Tape<double>&, Var<double>);
 template Var<float> taylor_features(Tape<float>&, Var<float>);

@@ -37,6 +37,9 @@ template <class T>
 /// Over the last axis.
 template <class T>
 [[nodiscard]] Var<T> softmax(Tape<T>& tape, Var<T> x);
+/// Softmax over the heads, then the sum of heads begin … end − 1, never above 1: [B, T, 1, D]. On one thread: for parameters.
+template <class T>
+[[nodiscard]] Var<T> share_of_heads(Tape<T>& tape, Var<T> x, Index begin, Index end);
 /// Σ x² over the last axis: [B, T, H, 1].
 template <class T>
 [[nodiscard]] Var<T> square_sum(Tape<T>& tape, Var<T> x);

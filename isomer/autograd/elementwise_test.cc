@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/testing.h"
 #include "isomer/autograd/tokens.h"
@@ -44,8 +46,25 @@ TEST(ElementwiseOps, GatesHaveTheGradientsOfTheirProduct) {
 
 TEST(ElementwiseOps, RowsHaveTheGradientsOfTheirEquations) {
   expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return softmax(tape, in[0]); });
+  expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return share_of_heads(tape, in[0], 1, 2); });
+  expect_gradients({x()}, [](Tape<D>& tape, Vars in) {
+    return multiply(tape, share_of_heads(tape, in[0], 0, 1), share_of_heads(tape, in[0], 0, 2));
+  });
   expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return square_sum(tape, in[0]); });
   expect_gradients({x()}, [](Tape<D>& tape, Vars in) { return taylor_features(tape, in[0]); });
+}
+
+TEST(ElementwiseOps, SharesOfHeadsAreTheirSoftmaxAndNeverAboveOne) {
+  std::vector<float> numbers{0, 1000, -1, 2, 3, -1000};
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const Var<float> three = tape.input(contiguous(numbers.data(), {1, 1, 3, 2})), rest = share_of_heads(tape, three, 1, 3);
+  EXPECT_FLOAT_EQ(rest.value(0, 0, 0, 0), float((std::exp(-1.0) + std::exp(3.0)) / (1 + std::exp(-1.0) + std::exp(3.0))));
+  EXPECT_EQ(rest.value(0, 0, 0, 1), 0);
+  // Of twenty equal ones each share is rounded.
+  std::vector<float> equal(20);
+  const Var<float> all = tape.input(contiguous(equal.data(), {1, 1, 20, 1}));
+  EXPECT_EQ(share_of_heads(tape, all, 0, 20).value(0, 0, 0, 0), 1);
 }
 
 TEST(ElementwiseOps, RepeatSumsWhatComesBack) {

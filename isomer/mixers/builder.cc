@@ -65,7 +65,11 @@ Value Builder::low_rank(std::string_view name, Value in, const LowRank& options)
 }
 
 Value Builder::parameter(std::string_view name, Index heads, Index size, graph::Init init, graph::Training training) {
-  return add_node({"", std::string(name), graph::Parameter{std::move(init), training}, {}, heads, size});
+  return add_node({"", std::string(name), graph::Parameter{.init = std::move(init), .training = training}, {}, heads, size});
+}
+
+Value Builder::shared_parameter(std::string_view name, Index heads, Index size, graph::Init init) {
+  return add_node({"", std::string(name), graph::Parameter{.init = std::move(init), .shared = true}, {}, heads, size});
 }
 
 Value Builder::convolution(std::string_view name, Value in, graph::Convolution options) {

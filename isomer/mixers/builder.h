@@ -74,6 +74,8 @@ class Builder {
   [[nodiscard]] Value low_rank(std::string_view name, Value in, const LowRank& options);
   [[nodiscard]] Value parameter(std::string_view name, Index heads, Index size, graph::Init init,
                                 graph::Training training = graph::Training::trained);
+  /// One of the whole model, the same in all layers of this preset that ask for it: by one name it has one shape.
+  [[nodiscard]] Value shared_parameter(std::string_view name, Index heads, Index size, graph::Init init);
   [[nodiscard]] Value convolution(std::string_view name, Value in, graph::Convolution options);
   [[nodiscard]] Value shift(Value in);
   [[nodiscard]] Value map(Unary function, Value in, UnaryOptions options = {});

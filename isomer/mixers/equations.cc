@@ -175,6 +175,10 @@ class Writer {
     Text operator()(const graph::LocalSum& w) const { return call("local" + std::to_string(w.width), arguments()); }
     Text operator()(const graph::LocalImageSum&) const { return call("local3x3", arguments()); }
     Text operator()(const graph::Detach&) const { return call("no_gradient", arguments()); }
+    Text operator()(const graph::ShareOfHeads& w) const {
+      return {"sum" + between('[', std::to_string(w.begin) + ":" + std::to_string(w.end), ']') +
+              between('(', "softmax_rows" + between('(', arguments(), ')'), ')')};
+    }
     Text operator()(const graph::Law&) const { return {node.name}; }
   };
 

@@ -43,6 +43,11 @@ TEST(Equations, ExistForEveryPreset) {
   }
 }
 
+TEST(Equations, NameWhatLayersHaveInCommon) {
+  const std::vector<std::string> lines = equations(build_mixer("hgrn2", {.width = 64, .layer = 2, .layers = 4}));
+  EXPECT_EQ(std::ranges::count(lines, "lb = sum[1:3](softmax_rows(w_bounds))"), 1);
+}
+
 TEST(Fingerprint, DependsOnWhatRuns) {
   const auto of = [](std::string_view preset, const Settings& settings = {}, const Place& place = {.width = 64}) {
     return graph::fingerprint(build_mixer(preset, place, settings));

@@ -27,7 +27,10 @@ struct Dump {
 
   void operator()(const Linear& w) { put(w.bias); }
   void operator()(const HeadLinear& w) { put(w.bias, w.shared, w.given, w.unit_rows, int(w.training)); }
-  void operator()(const Parameter& w) { put(int(w.training)); }
+  void operator()(const Parameter& w) {
+    put(int(w.training));
+    if (w.shared) put("shared");
+  }
   void operator()(const Convolution& w) { put(w.width, w.bias, w.silu); }
   void operator()(const Map& w) { put(int(w.function), w.options.a, w.options.b); }
   void operator()(const Combine& w) { put(int(w.function)); }
@@ -41,6 +44,7 @@ struct Dump {
   void operator()(const Psi& w) { put(w.outputs, w.hidden, w.shared, w.positive); }
   void operator()(const LocalSum& w) { put(w.width); }
   void operator()(const LocalImageSum& w) { put(w.rows, w.columns); }
+  void operator()(const ShareOfHeads& w) { put(w.begin, w.end); }
   void operator()(const Law& w) {
     for (const std::string& role : w.roles) put(role);
     std::visit(*this, w.options);

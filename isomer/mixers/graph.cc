@@ -11,6 +11,8 @@ struct Overload : F... {
 };
 }  // namespace
 
+std::string shared_name(const Graph& graph, const Node& node) { return "shared." + graph.preset + "." + node.parameters; }
+
 std::string_view name_of(const Law& law) {
   return std::visit(
       Overload{[](const AttentionOptions&) { return "attention"; }, [](const ScalarDecayOptions&) { return "scalar_decay"; },

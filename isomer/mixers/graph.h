@@ -40,6 +40,7 @@ struct HeadLinear {
 struct Parameter {
   Init init;
   Training training = Training::trained;
+  bool shared = false;  // one of the whole model: all layers of the preset that have it have the same
 };
 /// Causal depthwise convolution; its state is the last width − 1 tokens.
 struct Convolution {
@@ -123,10 +124,15 @@ struct Law {
   std::variant<AttentionOptions, ScalarDecayOptions, ChannelDecayOptions, DeltaOptions, ScanOptions, ScanS6Options> options;
   std::vector<std::string> roles;  // one an input
 };
+/// Softmax over the heads, then the sum of heads begin … end − 1: [H, N] → [1, N].
+struct ShareOfHeads {
+  Index begin = 0, end = 1;
+};
 
+// Fingerprints have the places of kinds in this list: new ones come last.
 using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Repeat, Normalise,
                           Rotary, Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures, Position,
-                          PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law>;
+                          PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads>;
 
 struct Node {
   std::string name = {};        // in equations; empty: it is written inside the node that uses it
@@ -145,6 +151,8 @@ struct Graph {
   std::vector<Node> nodes;
 };
 
+/// How a shared parameter is called in the model.
+[[nodiscard]] std::string shared_name(const Graph& graph, const Node& node);
 /// The law's name as in `isomer apply`.
 [[nodiscard]] std::string_view name_of(const Law& law);
 /// Does the mixer need the whole sequence at once (bidirectional, global, images)?

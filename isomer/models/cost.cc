@@ -1,5 +1,7 @@
 #include "isomer/models/cost.h"
 
+#include <set>
+
 #include "isomer/mixers/cost.h"
 
 namespace isomer {
@@ -21,8 +23,13 @@ ModelCost norm(const ModelConfig& config) {
   return {.parameters = config.norm == Norm::layer ? 2 * D : D, .flops_per_token = 4 * double(D)};
 }
 
-ModelCost layer(const ModelConfig& config, Index at, Index T) {
-  const Cost mixer = cost_of(layer_graph(config, at), T);
+/// `known` are the parameters of the whole model that earlier layers have counted.
+ModelCost layer(const ModelConfig& config, Index at, Index T, std::set<std::string>& known) {
+  const graph::Graph graph = layer_graph(config, at);
+  Cost mixer = cost_of(graph, T);
+  for (const graph::Node& node : graph.nodes)
+    if (const auto* w = std::get_if<graph::Parameter>(&node.work); w != nullptr && w->shared)
+      if (!known.insert(shared_name(graph, node)).second) mixer.parameters -= parameters_of(graph, node);
   ModelCost cost{mixer.parameters, mixer.flops_per_token, mixer.law_flops, mixer.state_floats + T * mixer.state_per_token};
   cost += norm(config);
   if (config.mlp == MlpKind::none) return cost;
@@ -42,7 +49,8 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
   else
     cost += products((config.features + 1) * D);
   if (has_positions(config)) cost.parameters += config.length * D;
-  for (Index at = 0; at < Index(config.layers.size()); ++at) cost += layer(config, at, T);
+  std::set<std::string> known;
+  for (Index at = 0; at < Index(config.layers.size()); ++at) cost += layer(config, at, T, known);
   for (Index i = 0; config.kind == ModelKind::autoencoder && i < kDecoderLayers; ++i) {
     cost += norm(config);
     cost += products((D + 1) * D);

@@ -225,6 +225,7 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
   const std::string& name = spoiled->name();
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
     if (name.starts_with("layers." + std::to_string(layer) + ".")) return name_of_layer(layer);
+  if (name.starts_with("shared.")) return "the layers with " + name;
   const bool front = name.starts_with("embedding.") || name.starts_with("input.") || name.starts_with("positions.");
   return front ? name_of_front() : "the output";
 }

@@ -13,9 +13,10 @@
 //   logits = model.step(tape, {&token, 1}, state);
 //
 // Names of parameters: embedding.weight or input.{weight,bias}, positions.weight (where there are any),
-// layers.N.{norm1,mixer,norm2,mlp}.…, norm.weight, decoder.N.… (autoencoder), head.weight (head.bias unless the head is one of
-// tokens). The head of a tied model is the embedding. A model serves one thread at a time and stays where it is. After the first
-// call with a shape nothing is allocated on the heap but what a state grows by.
+// layers.N.{norm1,mixer,norm2,mlp}.…, shared.PRESET.… (what layers of a preset have in common), norm.weight, decoder.N.…
+// (autoencoder), head.weight (head.bias unless the head is one of tokens). The head of a tied model is the embedding. A model
+// serves one thread at a time and stays where it is. After the first call with a shape nothing is allocated on the heap but what
+// a state grows by.
 #include <functional>
 #include <optional>
 #include <span>

@@ -34,7 +34,10 @@ class Adder {
             w.bias ? add({name(node, ".bias"), bias, w.bias_init, Decay::no, w.training}) : Var<T>()};
   }
   Weights operator()(const graph::Node& node, const graph::Parameter& w) {
-    return {add({name(node, ""), rows(node.heads, node.size), w.init, Decay::no, w.training})};
+    ParameterSpec spec{name(node, ""), rows(node.heads, node.size), w.init, Decay::no, w.training};
+    if (!w.shared) return {add(spec)};
+    spec.name = graph::shared_name(graph_, node);
+    return {store_.share(spec).var};
   }
   Weights operator()(const graph::Node& node, const graph::Convolution& w) {
     const Index C = node.heads * node.size;

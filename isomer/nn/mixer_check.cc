@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "isomer/base/error.h"
+#include "isomer/mixers/fingerprint.h"
 #include "isomer/nn/mixer_dsf.h"
 #include "isomer/nn/small_layer.h"
 
@@ -249,7 +250,7 @@ std::vector<std::string> choices_of(const MixerOption& option) {
   return option.choices;
 }
 
-constexpr Place kPlace{.width = 16};
+constexpr Place kPlace{.width = 16}, kSecond{.width = 16, .layer = 1, .layers = 2};
 
 /// Options that mean something only together, or of which one value is special; each for the presets that take it.
 const std::vector<Settings>& combinations() {
@@ -300,10 +301,14 @@ std::vector<MixerCase> mixer_cases(const Preset& preset) {
         (void)add({{option.name, choice}, {"position", "selective-rope"}});
     }
   for (const Settings& combination : combinations()) (void)add(combination);
+  MixerCase second{"as the second layer", cases[0].settings, true};
+  if (graph::dump(build_small(preset, second)) != graph::dump(build_small(preset, cases[0]))) cases.push_back(std::move(second));
   return cases;
 }
 
-graph::Graph build_small(const Preset& preset, const Settings& settings) { return build_mixer(preset, kPlace, settings); }
+graph::Graph build_small(const Preset& preset, const MixerCase& what) {
+  return build_mixer(preset, what.second ? kSecond : kPlace, what.settings);
+}
 
 std::vector<CheckRow> check(const Preset& preset, Context& context, const CheckPlan& plan) {
   return check(preset, mixer_cases(preset), context, plan);
@@ -314,7 +319,7 @@ std::vector<CheckRow> check(const Preset& preset, std::span<const MixerCase> cas
   int done = 0;
   for (const MixerCase& what : cases) {
     rows.label = what.label;
-    const graph::Graph graph = build_small(preset, what.settings);
+    const graph::Graph graph = build_small(preset, what);
     for (const Type type : plan.types)
       if (type == Type::f32)
         check_type<float>(graph, context, rows);

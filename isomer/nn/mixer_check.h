@@ -14,13 +14,15 @@ namespace isomer {
 /// One way of using a preset that the proof covers.
 struct MixerCase {
   std::string label;  // "as it is", "position=rope"
-  Settings settings;
+  Settings settings = {};
+  bool second = false;  // as the second of two layers
 };
 
-/// The preset as it is, and with every other choice of each option that has some; small enough to be checked in no time.
+/// The preset as it is, as a second layer if it is another one there, and with every other choice of each option that has some;
+/// small enough to be checked in no time.
 [[nodiscard]] std::vector<MixerCase> mixer_cases(const Preset& preset);
 /// The layer that is checked.
-[[nodiscard]] graph::Graph build_small(const Preset& preset, const Settings& settings);
+[[nodiscard]] graph::Graph build_small(const Preset& preset, const MixerCase& what);
 
 /// Rows as those of laws: the worst error of a quantity over all cases.
 [[nodiscard]] std::vector<CheckRow> check(const Preset& preset, Context& context, const CheckPlan& plan = {});

@@ -204,6 +204,11 @@ Var<T> MixerRun<T>::run(const graph::Detach&) {
   return detach(tape_, in(0));
 }
 
+template <class T>
+Var<T> MixerRun<T>::run(const graph::ShareOfHeads& w) {
+  return share_of_heads(tape_, in(0), w.begin, w.end);
+}
+
 template class MixerRun<float>;
 template class MixerRun<double>;
 

@@ -55,6 +55,7 @@ class MixerRun {
   Var<T> run(const graph::LocalSum&);
   Var<T> run(const graph::LocalImageSum&);
   Var<T> run(const graph::Detach&);
+  Var<T> run(const graph::ShareOfHeads&);
 
   // Laws (mixer_laws.cc).
   Var<T> run(const graph::Law&);

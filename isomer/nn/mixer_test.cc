@@ -22,7 +22,9 @@ namespace {
 using Layer = SmallLayer<float>;
 constexpr Index kBatch = Layer::kBatch;
 
-graph::Graph graph_of(std::string_view preset) { return build_small(find_preset(preset), {{"heads", "2"}}); }
+graph::Graph graph_of(std::string_view preset) {
+  return build_small(find_preset(preset), {.label = "", .settings = {{"heads", "2"}}});
+}
 
 /// Quick: the preset as it is.
 using tests::quick;
@@ -53,7 +55,7 @@ TEST_P(EveryPreset, PassesItsChecks) {
 
 TEST_P(EveryPreset, HasAStateThatCanBeForkedAndSaved) {
   for (const MixerCase& what : cases()) {
-    const graph::Graph graph = build_small(*GetParam(), what.settings);
+    const graph::Graph graph = build_small(*GetParam(), what);
     if (!graph::causal(graph)) {
       EXPECT_THROW((MixerState<float>(graph, 1)), Error);
       continue;
@@ -82,14 +84,14 @@ TEST_P(EveryPreset, HasAStateThatCanBeForkedAndSaved) {
 TEST_P(EveryPreset, IsTheSameOnAnyNumberOfThreads) {
   Context two(2);
   for (const MixerCase& what : cases()) {
-    Layer layer(build_small(*GetParam(), what.settings));
+    Layer layer(build_small(*GetParam(), what));
     EXPECT_EQ(layer.forward(context_), layer.forward(two)) << what.label;
   }
 }
 
 TEST_P(EveryPreset, IsMadeOfLawsOnNamedTensors) {
   for (const MixerCase& what : cases()) {
-    SmallLayer<double> layer(build_small(*GetParam(), what.settings));
+    SmallLayer<double> layer(build_small(*GetParam(), what));
     Tape<double> tape(context_, Record::no);
     const std::vector<LawCall> calls = layer.mixer().law_calls(tape, tape.input(layer.all()));
     EXPECT_FALSE(calls.empty());
@@ -106,7 +108,7 @@ TEST(MixerCases, HaveNodesOfEveryKindAndLawsWithEveryOptionalInput) {
   std::set<std::string> roles;
   for (const Preset* preset : presets())
     for (const MixerCase& what : mixer_cases(*preset))
-      for (const graph::Node& node : build_small(*preset, what.settings).nodes) {
+      for (const graph::Node& node : build_small(*preset, what).nodes) {
         kinds.insert(node.work.index());
         if (const auto* law = std::get_if<graph::Law>(&node.work))
           for (const std::string& role : law->roles) roles.insert(std::string(graph::name_of(*law)) + "." + role);
@@ -121,7 +123,7 @@ TEST(MixerCases, HaveNodesOfEveryKindAndLawsWithEveryOptionalInput) {
 }
 
 TEST_P(EveryPreset, AllocatesNothingAfterTheFirstSteps) {
-  Layer layer(build_small(*GetParam(), mixer_cases(*GetParam())[0].settings));
+  Layer layer(build_small(*GetParam(), mixer_cases(*GetParam())[0]));
   Tape<float> tape(context_), plain(context_, Record::no);
   MixerState<float> state = layer.mixer().start(kBatch);
   // The first steps find their memory in several blocks; from the third on it is one. A cache has room for 64 tokens.
@@ -142,7 +144,7 @@ TEST(MixerState, OfAnotherMixerOrVersionOrADamagedFileIsRefused) {
   const tests::TemporaryFolder folder;
   const std::string path = folder.path / "state.safetensors";
   Layer gla(graph_of("gla"));
-  Layer other(build_small(find_preset("gla"), {{"heads", "4"}}));
+  Layer other(build_small(find_preset("gla"), {.label = "", .settings = {{"heads", "4"}}}));
   MixerState<float> state = gla.mixer().start(kBatch);
   Context context(1);
   Tape<float> tape(context, Record::no);

@@ -53,6 +53,16 @@ const Parameter<T>& Parameters<T>::add(ParameterSpec spec) {
 }
 
 template <class T>
+const Parameter<T>& Parameters<T>::share(ParameterSpec spec) {
+  const auto found = by_name_.find(spec.name);
+  if (found == by_name_.end()) return add(std::move(spec));
+  const Parameter<T>& there = all_[found->second];
+  require(there.spec.shape == spec.shape, "parameters", "expected ", spec.name, " ", text_of(there.spec.shape),
+          " as in another layer, got ", text_of(spec.shape));
+  return there;
+}
+
+template <class T>
 Var<T> Parameters<T>::add_block(std::vector<ParameterSpec> parts) {
   ISOMER_ASSERT(!parts.empty(), "a block has parts");
   Index rows = 0, size = 0;

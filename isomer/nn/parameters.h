@@ -65,6 +65,10 @@ class Parameters {
   /// Throws Error when the name is taken. Values are uninitialised.
   const Parameter<T>& add(ParameterSpec spec);
 
+  /// The same for what several modules have in common: a name that is taken gives the parameter that is there. Throws Error when
+  /// that has another shape.
+  const Parameter<T>& share(ParameterSpec spec);
+
   /// Matrices [N_i, K] (or vectors [N_i]) below each other in one buffer, so that the projections of one input are one product;
   /// returns the whole [1, 1, ΣN_i, K] (or [1, 1, 1, ΣN_i]). A part without a name is not listed: it is zero and stays so. The
   /// parts are used through the whole only: their gradients arrive together.

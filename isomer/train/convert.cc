@@ -233,8 +233,9 @@ std::vector<ConvertedParameter> take_weights(Session& from, Session& to, std::sp
       next.insert_or_assign(p.name(), std::move(*taken.numbers));
       old.erase(found);
     }
-    ISOMER_ASSERT(converted || taken.fate == Fate::kept, "what is outside of the converted mixers stays");
-    if (converted) fates.push_back({at.layer, p.name(), p.spec.shape, taken.fate, p.spec.init});
+    const bool fresh_of_all = p.name().starts_with("shared.") && taken.fate == Fate::fresh;
+    ISOMER_ASSERT(converted || fresh_of_all || taken.fate == Fate::kept, "what is outside of the converted mixers stays");
+    if (converted || fresh_of_all) fates.push_back({at.layer, p.name(), p.spec.shape, taken.fate, p.spec.init});
   }
   for (const auto& [name, tensor] : old) fates.push_back({MixerParameter(name).layer, name, tensor.shape(), Fate::dropped, {}});
   to.parameters().assign(next);

@@ -36,7 +36,7 @@ struct Conversion {
 /// What became of a parameter of a converted mixer.
 struct ConvertedParameter {
   enum class Fate : std::uint8_t { kept, repeated, fresh, dropped };
-  Index layer = 0;
+  Index layer = 0;   // −1: it is shared by layers
   std::string name;  // of the model
   std::vector<Index> shape;
   Fate fate = Fate::kept;

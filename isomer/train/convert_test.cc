@@ -118,6 +118,26 @@ TEST(Convert, SaysWhatIsNewAndWhatIsDropped) {
   EXPECT_EQ(back.names(Fate::dropped).size(), 5U);  // decay down, up and its bias, gate, norm
 }
 
+TEST(Convert, MakesKeepsAndDropsWhatLayersShare) {
+  const std::vector<std::string> bounds{"shared.hgrn2.bounds"};
+  const auto shared = [](const Converted& c, Fate fate) {
+    std::vector<std::string> all;
+    for (const ConvertedParameter& p : c.fates)
+      if (p.layer < 0 && p.fate == fate) all.push_back(p.name);
+    return all;
+  };
+  Converted there(recipe_with({}), {.mixer = "hgrn2"});
+  EXPECT_EQ(shared(there, Fate::fresh), bounds);
+  // Each layer learns by itself, so what they share stays.
+  EXPECT_EQ(transfer(there.from, there.to, there.fates, {.steps = 2}, there.context).size(), 3U);
+  for (const float x : there.to.parameters().find(bounds[0]).values()) EXPECT_EQ(x, 0);
+  const Recipe all = plan_conversion(recipe_with({}), {.mixer = "hgrn2"}).recipe;
+  EXPECT_EQ(shared(Converted(all, {.mixer = "softmax"}), Fate::dropped), bounds);
+  Converted some(all, {.mixer = "softmax", .layers = {1}}, 2);
+  EXPECT_TRUE(some.same(bounds[0]));
+  EXPECT_TRUE(shared(some, Fate::dropped).empty());
+}
+
 TEST(Convert, GivesEveryHeadTheKeysThatItShared) {
   Converted c(single("softmax", {{"kv_heads", "1"}}), {.mixer = "softmax", .overrides = {"mixer.softmax.kv_heads=2"}}, 2);
   EXPECT_EQ(c.names(Fate::repeated), (std::vector<std::string>{"layers.0.mixer.k.weight", "layers.0.mixer.v.weight"}));

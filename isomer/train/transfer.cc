@@ -128,6 +128,8 @@ class Lesson {
     std::set<Index> layers;
     std::set<std::string> fresh;
     for (const ConvertedParameter& p : fates) {
+      // Layers learn one by one: what they share stays as it starts.
+      if (p.layer < 0) continue;
       layers.insert(p.layer);
       if (p.fate == ConvertedParameter::Fate::fresh) fresh.insert(p.name);
     }

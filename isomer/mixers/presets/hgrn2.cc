@@ -1,8 +1,6 @@
 // hgrn2: S_t = Diag(f_t) S_{t-1} + (1 - f_t) i_tᵀ, f = lb + (1 - lb) sigmoid(x W), q = SiLU(x W), RMS norm over all channels. The
-// bound lb is learned in every layer but the first, where it is 0; the source ties the layers by a softmax over them, here each
-// starts where that softmax starts, at layer / layers, and goes its own way.
-#include <cmath>
-
+// bounds of all layers come from one tensor of the model, [layers, H K]: lb_l is the sum of rows 1 … l of its softmax over
+// layers. So it is 0 in the first layer, rises with the layers, and starts at l / layers.
 #include "isomer/mixers/parts.h"
 
 namespace isomer::preset {
@@ -17,8 +15,10 @@ void build(Builder& m) {
     log_decay = m.heads(m.map(Unary::log_sigmoid, z), H);
     k = m.map(Unary::one_minus_exp, log_decay);
   } else {
-    const double share = double(m.place().layer) / double(m.place().layers);
-    const Value bound = m.map(Unary::sigmoid, m.parameter("bound", 1, H * K, graph::constant(std::log(share / (1 - share)))));
+    const Index layer = m.place().layer, layers = m.place().layers;
+    const Value all = m.shared_parameter("bounds", layers, H * K, graph::constant(0));
+    const Value bound = m.named(
+        "lb", m.add_node({.work = graph::ShareOfHeads{.begin = 1, .end = layer + 1}, .inputs = {all.node}, .size = H * K}));
     const Value f = m.add(bound, m.multiply(m.affine(bound, -1, 1), m.map(Unary::sigmoid, z)));
     log_decay = m.heads(m.map(Unary::log, m.named("f", f)), H);
     k = m.heads(m.affine(f, -1, 1), H);
