@@ -13,26 +13,41 @@
 
 namespace isomer {
 
+/// Several values: f(tape, inputs, outputs) sets each of `outputs`.
 template <class T, class F>
-[[nodiscard]] Var<T> recompute(Tape<T>& tape, std::initializer_list<Var<T>> inputs, F f) {
-  Var<T>* kept = tape.template keep<Var<T>>(Index(inputs.size()));
-  std::copy(inputs.begin(), inputs.end(), kept);
-  const std::span<const Var<T>> in(kept, inputs.size());
+void recompute(Tape<T>& tape, std::span<const Var<T>> inputs, std::span<Var<T>> outputs, F f) {
+  const std::span<Var<T>> in(tape.template keep<Var<T>>(Index(inputs.size())), inputs.size());
+  const std::span<Var<T>> kept(tape.template keep<Var<T>>(Index(outputs.size())), outputs.size());
+  std::ranges::copy(inputs, in.begin());
   typename Tape<T>::Aside aside(tape);
-  const Var<T> inside = tape.without_recording([&] { return f(tape, in); });
+  tape.without_recording([&] { f(tape, std::span<const Var<T>>(in), outputs); });
   aside.leave();
-  const Var<T> y = tape.make(inside.shape(), {});
-  copy<T>(inside.value, y.value, tape.context());
-  // It may depend on parameters that f knows.
-  y.slot->wanted = tape.recording();
-  tape.record({y}, [=](Tape<T>& back) {
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    kept[i] = tape.make(outputs[i].shape(), {});
+    copy<T>(outputs[i].value, kept[i].value, tape.context());
+    // It may depend on parameters that f knows.
+    kept[i].slot->wanted = tape.recording();
+  }
+  std::ranges::copy(kept, outputs.begin());
+  tape.record(kept, [=](Tape<T>& back) {
     const typename Tape<T>::Aside again(back);
     const auto mark = back.mark();
-    const Var<T> value = f(back, in);
-    if (const auto into = back.target(value); into.present())
-      sum_to<T>({.x = back.arrived(y)}, into.view, into.mode, back.context());
+    const std::span<Var<T>> values(back.template keep<Var<T>>(Index(kept.size())), kept.size());
+    f(back, std::span<const Var<T>>(in), values);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (!kept[i].slot->written) continue;
+      if (const auto into = back.target(values[i]); into.present())
+        sum_to<T>({.x = back.arrived(kept[i])}, into.view, into.mode, back.context());
+    }
     back.backward_to(mark);
   });
+}
+
+template <class T, class F>
+[[nodiscard]] Var<T> recompute(Tape<T>& tape, std::initializer_list<Var<T>> inputs, F f) {
+  Var<T> y;
+  recompute<T>(tape, std::span<const Var<T>>(inputs.begin(), inputs.size()), std::span<Var<T>>(&y, 1),
+               [=](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) { out[0] = f(on, in); });
   return y;
 }
 

@@ -31,6 +31,20 @@ TEST(Recompute, HasTheGradientsOfWhatItComputes) {
   });
 }
 
+TEST(Recompute, HasTheGradientsOfSeveralValues) {
+  for (const bool both : {true, false})
+    expect_gradients({random_values({2, 5, 1, 3}, 1), random_values({1, 1, 3, 3}, 2)},
+                     [both](Tape<double>& tape, std::span<const Var<double>> in) {
+                       // The second is a part of the way to the first; nothing may arrive at it.
+                       std::array<Var<double>, 2> out;
+                       recompute<double>(tape, in, out, [](Tape<double>& t, auto x, auto y) {
+                         y[1] = linear(t, x[0], x[1]);
+                         y[0] = layer(t, unary(t, Unary::silu, y[1]), x[1]);
+                       });
+                       return both ? multiply(tape, out[0], add(tape, out[1], out[1])) : out[0];
+                     });
+}
+
 /// Bytes after some steps of 24 layers, and the gradient of x.
 struct Outcome {
   Index bytes;
