@@ -72,6 +72,14 @@ Value Builder::shared_parameter(std::string_view name, Index heads, Index size, 
   return add_node({"", std::string(name), graph::Parameter{.init = std::move(init), .shared = true}, {}, heads, size});
 }
 
+Value Builder::from_first_layer(std::string_view name, Value own) {
+  ISOMER_ASSERT(!output_.present(), "what others have stands before the output");
+  if (place_.before > 0)
+    return add_node({.work = graph::FromFirst{std::string(name)}, .heads = node(own).heads, .size = node(own).size});
+  graph_.given.push_back({std::string(name), own.node});
+  return {};
+}
+
 Value Builder::convolution(std::string_view name, Value in, graph::Convolution options) {
   const Index heads = node(in).heads, size = node(in).size;
   return add_node({"", std::string(name), std::move(options), {in.node}, heads, size});
@@ -147,6 +155,7 @@ void Builder::drop_unused() {
   // Inputs stand before the nodes that use them, so everything behind the output goes.
   std::vector<bool> needed(graph_.nodes.size(), false);
   needed[std::size_t(output_.node)] = true;
+  for (const graph::Given& given : graph_.given) needed[std::size_t(given.node)] = true;
   for (int i = output_.node; i >= 0; --i)
     if (needed[std::size_t(i)])
       for (int from : node({i}).inputs) needed[std::size_t(from)] = true;
@@ -159,6 +168,7 @@ void Builder::drop_unused() {
     kept.push_back(std::move(graph_.nodes[i]));
   }
   graph_.nodes = std::move(kept);
+  for (graph::Given& given : graph_.given) given.node = at[std::size_t(given.node)];
 }
 
 }  // namespace isomer

@@ -76,6 +76,8 @@ class Builder {
                                 graph::Training training = graph::Training::trained);
   /// One of the whole model, the same in all layers of this preset that ask for it: by one name it has one shape.
   [[nodiscard]] Value shared_parameter(std::string_view name, Index heads, Index size, graph::Init init);
+  /// What `own` is in the first layer of this preset, for the same tokens; absent in that layer, which gives it to the others.
+  [[nodiscard]] Value from_first_layer(std::string_view name, Value own);
   [[nodiscard]] Value convolution(std::string_view name, Value in, graph::Convolution options);
   [[nodiscard]] Value shift(Value in);
   [[nodiscard]] Value map(Unary function, Value in, UnaryOptions options = {});

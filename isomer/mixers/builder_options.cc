@@ -28,6 +28,8 @@ Builder::Builder(std::string_view preset, const Place& place, const Settings& se
           place.width);
   require(place.layer >= 0 && place.layer < place.layers, this->preset(), "expected a layer of ", place.layers, ", got ",
           place.layer);
+  require(place.before >= 0 && place.before <= place.layer, this->preset(), "expected at most ", place.layer,
+          " of its preset before it, got ", place.before);
 }
 
 const std::string* Builder::declare(std::string_view name, std::string fallback, std::string_view help) {

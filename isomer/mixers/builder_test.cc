@@ -33,6 +33,8 @@ TEST(Builder, SaysWhichValuesItExpected) {
             "position: expected none, learned, rope or selective-rope, got absolute");
   EXPECT_EQ(error_of("gla", {}, 0), "gla: expected a width from 1 to 1048576, got 0");
   EXPECT_THROW((void)build_mixer("gla", {.width = 64, .layer = 2, .layers = 2}), Error);
+  EXPECT_EQ(tests::error_of([] { (void)build_mixer("gla", {.width = 64, .layer = 1, .layers = 2, .before = 2}); }),
+            "gla: expected at most 1 of its preset before it, got 2");
 }
 
 TEST(Builder, RefusesWhatMakesNoSense) {

@@ -179,6 +179,7 @@ class Writer {
       return {"sum" + between('[', std::to_string(w.begin) + ":" + std::to_string(w.end), ']') +
               between('(', "softmax_rows" + between('(', arguments(), ')'), ')')};
     }
+    Text operator()(const graph::FromFirst& w) const { return call("first_layer", w.name); }
     Text operator()(const graph::Law&) const { return {node.name}; }
   };
 

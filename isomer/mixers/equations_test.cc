@@ -46,6 +46,8 @@ TEST(Equations, ExistForEveryPreset) {
 TEST(Equations, NameWhatLayersHaveInCommon) {
   const std::vector<std::string> lines = equations(build_mixer("hgrn2", {.width = 64, .layer = 2, .layers = 4}));
   EXPECT_EQ(std::ranges::count(lines, "lb = sum[1:3](softmax_rows(w_bounds))"), 1);
+  const std::vector<std::string> later = equations(build_mixer("rwkv7", {.width = 64, .layer = 2, .layers = 4, .before = 1}));
+  EXPECT_EQ(std::ranges::count(later, "v = xv W_v + sigmoid(mix) * (first_layer(v) - xv W_v)"), 1);
 }
 
 TEST(Fingerprint, DependsOnWhatRuns) {
@@ -64,6 +66,11 @@ TEST(Fingerprint, DependsOnWhatRuns) {
       << "saved models from before there was a clamp are the same";
   // How parameters start is another matter: RWKV-6 starts differently in each layer.
   EXPECT_EQ(of("rwkv6"), of("rwkv6", {}, {.width = 64, .layer = 2, .layers = 4}));
+  // Not so where a layer has something from another.
+  const Place second{.width = 64, .layer = 1, .layers = 2, .before = 1};
+  EXPECT_EQ(of("rwkv6"), of("rwkv6", {}, second));
+  EXPECT_NE(of("rwkv7"), of("rwkv7", {}, second));
+  EXPECT_NE(of("hgrn2"), of("hgrn2", {}, second));
   // Without options that say so, too.
   graph::Graph graph = build_mixer("linear-elu", {.width = 64});
   const std::string before = graph::fingerprint(graph);

@@ -45,6 +45,7 @@ struct Dump {
   void operator()(const LocalSum& w) { put(w.width); }
   void operator()(const LocalImageSum& w) { put(w.rows, w.columns); }
   void operator()(const ShareOfHeads& w) { put(w.begin, w.end); }
+  void operator()(const FromFirst& w) { put(w.name); }
   void operator()(const Law& w) {
     for (const std::string& role : w.roles) put(role);
     std::visit(*this, w.options);
@@ -73,6 +74,7 @@ std::string dump(const Graph& graph) {
     for (const int input : node.inputs) text << " #" << input;
     text << '\n';
   }
+  for (const Given& given : graph.given) text << "gives " << given.name << " #" << given.node << '\n';
   return text.str();
 }
 

@@ -11,6 +11,13 @@ struct Overload : F... {
 };
 }  // namespace
 
+std::vector<int> taken(const Graph& graph) {
+  std::vector<int> all;
+  for (int i = 0; i < int(graph.nodes.size()); ++i)
+    if (std::holds_alternative<FromFirst>(graph.nodes[std::size_t(i)].work)) all.push_back(i);
+  return all;
+}
+
 std::string shared_name(const Graph& graph, const Node& node) { return "shared." + graph.preset + "." + node.parameters; }
 
 std::string_view name_of(const Law& law) {

@@ -128,11 +128,15 @@ struct Law {
 struct ShareOfHeads {
   Index begin = 0, end = 1;
 };
+/// The value of that name of the first layer of the same preset, for the same tokens.
+struct FromFirst {
+  std::string name;
+};
 
 // Fingerprints have the places of kinds in this list: new ones come last.
 using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Repeat, Normalise,
                           Rotary, Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures, Position,
-                          PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads>;
+                          PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads, FromFirst>;
 
 struct Node {
   std::string name = {};        // in equations; empty: it is written inside the node that uses it
@@ -142,6 +146,12 @@ struct Node {
   Index heads = 1, size = 0;
 };
 
+/// A value that later layers of the preset may have.
+struct Given {
+  std::string name;
+  int node;
+};
+
 /// Nodes in order of computation; the last is the output.
 struct Graph {
   std::string preset;
@@ -149,8 +159,11 @@ struct Graph {
   Index width = 0;
   std::vector<std::pair<std::string, std::string>> options;  // as resolved, in the order they were read
   std::vector<Node> nodes;
+  std::vector<Given> given = {};
 };
 
+/// The nodes that are values of another layer.
+[[nodiscard]] std::vector<int> taken(const Graph& graph);
 /// How a shared parameter is called in the model.
 [[nodiscard]] std::string shared_name(const Graph& graph, const Node& node);
 /// The law's name as in `isomer apply`.

@@ -26,6 +26,7 @@ struct Preset {
 struct Place {
   Index width = 256;
   Index layer = 0, layers = 1;
+  Index before = 0;  // layers of the same preset in front of it; a mixer alone is the first
 };
 
 /// All presets, by name.

@@ -1,5 +1,6 @@
 #include "isomer/models/config.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -31,7 +32,9 @@ bool sees_all(ModelKind kind) { return kind == ModelKind::encoder || kind == Mod
 
 graph::Graph build(const ModelConfig& config, Index layer) {
   const LayerConfig& own = config.layers[std::size_t(layer)];
-  const Place place{.width = config.width, .layer = layer, .layers = Index(config.layers.size())};
+  const Index before = std::count_if(config.layers.begin(), config.layers.begin() + layer,
+                                     [&](const LayerConfig& other) { return other.preset == own.preset; });
+  const Place place{.width = config.width, .layer = layer, .layers = Index(config.layers.size()), .before = before};
   graph::Graph graph = build_mixer(own.preset, place, own.options);
   if (!sees_all(config.kind) || !may_see_all(own, place)) return graph;
   Settings options = own.options;

@@ -70,6 +70,7 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
   for (Index layer = 0; layer < Index(config.layers.size()); ++layer)
     blocks_.emplace_back(layer_graph(config, layer), parameters, "layers." + std::to_string(layer),
                          BlockOptions{.norm = {.kind = config.norm}, .mlp = mlp_options(config)});
+  link_blocks();
   norm_.emplace(parameters, "norm", D, NormOptions{.kind = config.norm});
   for (Index i = 0; config.kind == ModelKind::autoencoder && i < kDecoderLayers; ++i) {
     const std::string name = "decoder." + std::to_string(i);
@@ -91,6 +92,27 @@ std::vector<const graph::Graph*> Model<T>::graphs() const {
   std::vector<const graph::Graph*> all;
   for (const Block<T>& block : blocks_) all.push_back(&block.mixer().graph());
   return all;
+}
+
+template <class T>
+void Model<T>::link_blocks() {
+  const std::vector<const graph::Graph*> all = graphs();
+  flows_.resize(all.size());
+  for (std::size_t layer = 0; layer < all.size(); ++layer) {
+    flows_[layer].from = links_of(all, layer);
+    flows_[layer].in.resize(1 + flows_[layer].from.size());
+    flows_[layer].out.resize(1);
+    // Nobody asks a layer for what no other takes.
+    for (const Link& link : flows_[layer].from) flows_[link.layer].out.resize(1 + all[link.layer]->given.size());
+  }
+}
+
+template <class T>
+auto Model<T>::flow_into(std::size_t layer, Var<T> x) -> Flow& {
+  Flow& flow = flows_[layer];
+  flow.in[0] = x;
+  for (std::size_t i = 0; i < flow.from.size(); ++i) flow.in[1 + i] = flows_[flow.from[i].layer].out[1 + flow.from[i].value];
+  return flow;
 }
 
 template <class T>
@@ -123,12 +145,17 @@ Var<T> Model<T>::run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pas
   const DropoutOptions dropout{.rate = pass.dropout ? config_.dropout : 0,
                                .seed = pass.seed,
                                .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer};
-  const auto forward = [block = &blocks_[layer], window = pass.window, dropout](Tape<T>& on, Var<T> in) {
+  const auto forward = [block = &blocks_[layer], window = pass.window, dropout](Tape<T>& on, std::span<const Var<T>> in,
+                                                                                std::span<Var<T>> out) {
     block->mixer().set_window(window);
-    return block->forward(on, in, dropout);
+    out[0] = block->forward(on, in[0], dropout, {in.subspan(1), out.subspan(1)});
   };
-  if (tape.recording() && !pass.recompute) return forward(tape, x);
-  return recompute<T>(tape, {x}, [=](Tape<T>& on, auto in) { return forward(on, in[0]); });
+  Flow& flow = flow_into(layer, x);
+  if (tape.recording() && !pass.recompute)
+    forward(tape, flow.in, flow.out);
+  else
+    recompute<T>(tape, flow.in, flow.out, forward);
+  return flow.out[0];
 }
 
 template <class T>
@@ -231,13 +258,13 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
 }
 
 template <class T>
-void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const std::function<void(Index, Var<T>)>& visit) {
+void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& visit) {
   check_input(in);
   const typename Tape<T>::Aside aside(tape);
   tape.without_recording([&] {
     Var<T> x = front(tape, in, {});
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-      visit(Index(layer), x);
+      visit(Index(layer), x, flow_into(layer, x).carried().taken);
       x = run_block(tape, x, layer, {});
     }
   });

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "isomer/models/config.h"
+#include "isomer/models/links.h"
 #include "isomer/models/model_state.h"
 #include "isomer/nn/block.h"
 
@@ -74,8 +75,10 @@ class Model {
   /// The same of gradients, in the order in which the backward pass comes to them: from the output to the embedding.
   [[nodiscard]] std::string first_gradient_not_finite(const Parameters<T>& parameters) const;
 
-  /// Calls visit(layer, x) with the input of every block, which stays until visit returns. Records nothing.
-  void visit_blocks(Tape<T>& tape, const ModelInput& in, const std::function<void(Index layer, Var<T> x)>& visit);
+  /// Calls visit(layer, x, taken) with the input of every block and what its mixer takes from others, which stay until visit
+  /// returns. Records nothing.
+  using Visit = std::function<void(Index layer, Var<T> x, std::span<const Var<T>> taken)>;
+  void visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& visit);
 
   /// Streaming, for language models. Logits [B, vocabulary] are those after the last token; they belong to the model and are
   /// valid until its next call. What the tape held stays as it was.
@@ -93,7 +96,16 @@ class Model {
     NormLayer<T> norm;
     Linear<T> linear;
   };
+  /// Values of a pass that go into a block and out of it: first x, then what mixers take and give.
+  struct Flow {
+    std::vector<Link> from;
+    std::vector<Var<T>> in, out;
+    [[nodiscard]] Carried<T> carried() { return {std::span<const Var<T>>(in).subspan(1), std::span<Var<T>>(out).subspan(1)}; }
+  };
   [[nodiscard]] std::vector<const graph::Graph*> graphs() const;
+  void link_blocks();
+  /// With what earlier blocks of this pass gave.
+  [[nodiscard]] Flow& flow_into(std::size_t layer, Var<T> x);
   [[nodiscard]] std::string name_of_layer(std::size_t layer) const;
   [[nodiscard]] const char* name_of_front() const { return embedding_ ? "the embedding" : "the input"; }
   [[nodiscard]] Index streams() const { return 2 * Index(blocks_.size()) + 1; }
@@ -111,6 +123,7 @@ class Model {
   Var<T> positions_;
   std::optional<Linear<T>> input_;
   std::vector<Block<T>> blocks_;
+  std::vector<Flow> flows_;  // of each block
   std::optional<NormLayer<T>> norm_;
   std::vector<Decoder> decoder_;
   Var<T> head_, head_bias_;

@@ -49,7 +49,8 @@ View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> 
       const Index size = std::min(stretch, n - begin);
       Var<T> x = (*embedding_)(tape, slice(all, 1, begin, size));
       if (positions_.present()) x = add(tape, x, position_table(positions_, state.position(), size));
-      for (std::size_t layer = 0; layer < blocks_.size(); ++layer) x = blocks_[layer].prefill(tape, x, state.layers()[layer]);
+      for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
+        x = blocks_[layer].prefill(tape, x, state.layers()[layer], flow_into(layer, x).carried());
       if (begin + size < n) return;
       const Var<T> last = Tape<T>::part(x, slice(x.value, 1, size - 1, 1));
       Var<T> y = linear(tape, (*norm_)(tape, last), head_);

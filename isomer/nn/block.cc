@@ -27,15 +27,15 @@ Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout
 }
 
 template <class T>
-Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) {
-  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm1_(tape, x)), dropout, 0), dropout);
+Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout, const Carried<T>& carried) {
+  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm1_(tape, x), carried), dropout, 0), dropout);
 }
 
 template <class T>
-Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state) {
+Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried) {
   return tape.without_recording([&] {
     const DropoutOptions none{.rate = 0};
-    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm1_(tape, x), state), none, 0), none);
+    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm1_(tape, x), state, carried), none, 0), none);
   });
 }
 

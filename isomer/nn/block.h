@@ -33,10 +33,11 @@ class Block {
   [[nodiscard]] Var<T> mixer_input(Tape<T>& tape, Var<T> x) const { return norm1_(tape, x); }
 
   /// Dropout acts on what the mixer and the MLP add; it takes the streams `dropout.stream` and the one behind it.
-  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout = {.rate = 0});
+  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout = {.rate = 0},
+                               const Carried<T>& carried = {});
 
   [[nodiscard]] MixerState<T> start(Index B) const { return mixer_.start(B); }
-  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state);
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried = {});
 
  private:
   [[nodiscard]] Var<T> with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout);

@@ -126,6 +126,7 @@ void Mixer<T>::add_products(Parameters<T>& parameters, const std::string& prefix
 template <class T>
 Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string& prefix)
     : graph_(std::move(graph)),
+      taken_(graph::taken(graph_)),
       product_of_(graph_.nodes.size(), -1),
       schedule_(schedule_of(graph_)),
       weights_(graph_.nodes.size()),
@@ -145,30 +146,44 @@ Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string
 }
 
 template <class T>
-Var<T> Mixer<T>::run(Tape<T>& tape, Var<T> x, MixerState<T>* state) {
+Var<T> Mixer<T>::run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const Carried<T>& carried) {
   require(x.dim(2) == 1 && x.dim(3) == graph_.width, "mixer", "expected x [B, T, 1, ", graph_.width, "], got [", x.dim(0), ", ",
           x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
-  return MixerRun<T>(*this, tape, x, state)();
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const graph::Node& node = graph_.nodes[std::size_t(taken_[i])];
+    const char* name = std::get<graph::FromFirst>(node.work).name.c_str();
+    require(i < carried.taken.size(), "mixer", "expected ", name, " of the first layer of ", graph_.preset, ", got none");
+    const Var<T> value = carried.taken[i];
+    const Shape4 want{x.dim(0), x.dim(1), node.heads, node.size};
+    if (value.shape() != want)
+      fail("mixer", "expected ", name, " of the first layer of ", graph_.preset, " as ", text_of({want.begin(), want.end()}),
+           ", got ", text_of({value.shape().begin(), value.shape().end()}));
+    values_[std::size_t(taken_[i])] = value;
+  }
+  const Var<T> y = MixerRun<T>(*this, tape, x, state)();
+  ISOMER_ASSERT(carried.given.size() <= graph_.given.size(), "a mixer gives what its graph says");
+  for (std::size_t i = 0; i < carried.given.size(); ++i) carried.given[i] = values_[std::size_t(graph_.given[i].node)];
+  return y;
 }
 
 template <class T>
-Var<T> Mixer<T>::forward(Tape<T>& tape, Var<T> x) {
-  return run(tape, x, nullptr);
+Var<T> Mixer<T>::forward(Tape<T>& tape, Var<T> x, const Carried<T>& carried) {
+  return run(tape, x, nullptr, carried);
 }
 
 template <class T>
-Var<T> Mixer<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state) {
+Var<T> Mixer<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried) {
   require(x.dim(0) == state.batch(), "mixer", "expected ", state.batch(), " sequences as in the state, got ", x.dim(0));
   if (x.dim(1) == 0) return tape.make(x.shape(), {});
-  const Var<T> y = tape.without_recording([&] { return run(tape, x, &state); });
+  const Var<T> y = tape.without_recording([&] { return run(tape, x, &state, carried); });
   state.advance(x.dim(1));
   return y;
 }
 
 template <class T>
-Var<T> Mixer<T>::step(Tape<T>& tape, Var<T> x, MixerState<T>& state) {
+Var<T> Mixer<T>::step(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried) {
   require(x.dim(1) == 1, "mixer", "expected one token for a step, got ", x.dim(1));
-  return prefill(tape, x, state);
+  return prefill(tape, x, state, carried);
 }
 
 template class Mixer<float>;

@@ -39,6 +39,14 @@ struct NodeWeights {
   Var<T> output_weight = {}, output_bias = {};  // of a network's second layer
 };
 
+/// Values that go from layer to layer beside x: those that a mixer has from the first layer of its preset, one for each node of
+/// graph::taken(), and where it puts those that it gives, one for each of Graph::given or none.
+template <class T>
+struct Carried {
+  std::span<const Var<T>> taken = {};
+  std::span<Var<T>> given = {};
+};
+
 template <class T>
 class Mixer {
  public:
@@ -46,13 +54,14 @@ class Mixer {
 
   [[nodiscard]] const graph::Graph& graph() const { return graph_; }
 
-  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x);
+  /// Throws Error when something is to be taken from another layer and is not there, or is of another shape.
+  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const Carried<T>& carried = {});
 
   /// The state of B sequences before their first token. Throws Error for a mixer that is not causal.
   [[nodiscard]] MixerState<T> start(Index B) const { return MixerState<T>(graph_, B); }
   [[nodiscard]] MixerState<T> load(const std::string& path) const { return MixerState<T>::load(path, graph_); }
-  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state);
-  [[nodiscard]] Var<T> step(Tape<T>& tape, Var<T> x, MixerState<T>& state);
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried = {});
+  [[nodiscard]] Var<T> step(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried = {});
 
   /// The window of attention layers that have one, in forward(); 0: their own. Other layers have none.
   void set_window(Index window) { window_ = window; }
@@ -65,7 +74,7 @@ class Mixer {
   [[nodiscard]] Var<T> value(int node) const { return values_[std::size_t(node)]; }
 
   /// The calls of all laws of forward(x).
-  [[nodiscard]] std::vector<LawCall> law_calls(Tape<T>& tape, Var<T> x);
+  [[nodiscard]] std::vector<LawCall> law_calls(Tape<T>& tape, Var<T> x, const Carried<T>& carried = {});
 
  private:
   template <class>
@@ -78,9 +87,10 @@ class Mixer {
     NodeWeights<T> weights;
   };
   void add_products(Parameters<T>& parameters, const std::string& prefix);
-  [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state);
+  [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const Carried<T>& carried);
 
   graph::Graph graph_;
+  std::vector<int> taken_;  // of the graph
   Form form_ = Form::automatic;
   Index window_ = 0;
   std::vector<Product> products_;

@@ -71,7 +71,7 @@ std::vector<T> streamed(SmallLayer<T>& layer, Index cut, Context& context) {
   const View<T, 4> to = contiguous(all.data(), {layer.kBatch, layer.tokens(), 1, layer.width()});
   const Index second = cut % 2 == 0 && cut + 2 <= layer.tokens() ? 2 : 0;
   for (Index begin = 0, count = cut; begin < layer.tokens();) {
-    const Var<T> y = layer.mixer().prefill(tape, tape.input(layer.some(begin, count)), state);
+    const Var<T> y = layer.prefill(tape, begin, count, state);
     for (Index b = 0; b < layer.kBatch; ++b)
       for (Index t = 0; t < count; ++t) std::copy_n(y.value.at(b, t), layer.width(), to.at(b, begin + t));
     tape.clear();
@@ -115,7 +115,7 @@ void check_forms(const graph::Graph& graph, Context& context, Rows& rows) {
   std::vector<LawCall> calls;
   {
     Tape<T> tape(context, Record::no);
-    calls = layer.mixer().law_calls(tape, tape.input(layer.all()));
+    calls = layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape));
   }
   const auto offered = [&](Form form) {
     return std::ranges::all_of(calls, [&](const LawCall& call) {
@@ -137,7 +137,7 @@ double system_error(const graph::Graph& graph, Context& context) {
   SmallLayer<double> layer(graph);
   Tape<double> tape(context, Record::no);
   double worst = 0;
-  for (const LawCall& call : layer.mixer().law_calls(tape, tape.input(layer.all())))
+  for (const LawCall& call : layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape)))
     for (const auto eta : {DsfOptions::Eta::telescoped, DsfOptions::Eta::read_out})
       worst = std::max(worst, dsf_error(call, {.eta = eta}));
   return worst;
@@ -157,9 +157,14 @@ class Sum {
     weights_.resize(layer_.x().size());
     for (double& w : weights_) w = rng.normal();
     const Var<double> x = tape_.input(layer_.all(), true);
-    std::ranges::copy(weights_, tape_.seed(layer_.mixer().forward(tape_, x)).data);
+    const Carried<double> others = layer_.carried(tape_, true);
+    std::ranges::copy(weights_, tape_.seed(layer_.mixer().forward(tape_, x, others)).data);
     tape_.backward();
     parts_.push_back({layer_.x(), {tape_.arrived(x).data, layer_.x().size()}});
+    for (std::size_t i = 0; i < others.taken.size(); ++i) {
+      std::vector<double>& numbers = layer_.others()[i].numbers;
+      parts_.push_back({numbers, {tape_.arrived(others.taken[i]).data, numbers.size()}});
+    }
     for (const Parameter<double>& p : layer_.parameters().all())
       if (p.trained()) parts_.push_back({p.values(), p.gradient()});
     for (const Part& part : parts_)
@@ -212,7 +217,7 @@ class Sum {
   double largest_ = 0;
 };
 
-/// Along random directions of each parameter and of the input, and one by one where there are few numbers.
+/// Along random directions of each parameter and of the inputs, and one by one where there are few numbers.
 double gradient_error(const graph::Graph& graph, Context& context) {
   constexpr int kDirections = 2;
   constexpr std::size_t kFew = 8;
@@ -250,7 +255,7 @@ std::vector<std::string> choices_of(const MixerOption& option) {
   return option.choices;
 }
 
-constexpr Place kPlace{.width = 16}, kSecond{.width = 16, .layer = 1, .layers = 2};
+constexpr Place kPlace{.width = 16}, kSecond{.width = 16, .layer = 1, .layers = 2, .before = 1};
 
 /// Options that mean something only together, or of which one value is special; each for the presets that take it.
 const std::vector<Settings>& combinations() {

@@ -5,7 +5,7 @@
 //   forms       the laws in every form they have against their reference
 //   causality   what earlier outputs change by when a token does: exactly nothing
 //   dsf         the laws against the dynamical systems that they are on the same inputs
-//   gradient    of all parameters and the input, against central differences
+//   gradient    of all parameters, the input and what comes from other layers, against central differences
 #include "isomer/laws/check.h"
 #include "isomer/mixers/preset.h"
 

@@ -64,8 +64,8 @@ Tensors outputs(const LawRoles& law, Var<T> y) {
 }  // namespace
 
 template <class T>
-std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x) {
-  (void)forward(tape, x);
+std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x, const Carried<T>& carried) {
+  (void)forward(tape, x, carried);
   std::vector<LawCall> calls;
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const graph::Node& node = graph_.nodes[i];
@@ -83,7 +83,7 @@ std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x) {
   return calls;
 }
 
-template std::vector<LawCall> Mixer<float>::law_calls(Tape<float>&, Var<float>);
-template std::vector<LawCall> Mixer<double>::law_calls(Tape<double>&, Var<double>);
+template std::vector<LawCall> Mixer<float>::law_calls(Tape<float>&, Var<float>, const Carried<float>&);
+template std::vector<LawCall> Mixer<double>::law_calls(Tape<double>&, Var<double>, const Carried<double>&);
 
 }  // namespace isomer

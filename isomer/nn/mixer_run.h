@@ -56,6 +56,7 @@ class MixerRun {
   Var<T> run(const graph::LocalImageSum&);
   Var<T> run(const graph::Detach&);
   Var<T> run(const graph::ShareOfHeads&);
+  Var<T> run(const graph::FromFirst&) { return mixer_.values_[at_]; }
 
   // Laws (mixer_laws.cc).
   Var<T> run(const graph::Law&);

@@ -13,11 +13,17 @@ using graph::Node;
 class Scheduler {
  public:
   explicit Scheduler(const graph::Graph& graph)
-      : nodes_(graph.nodes), per_token_(nodes_.size()), done_(nodes_.size()), member_(nodes_.size()), users_(nodes_.size()) {
+      : nodes_(graph.nodes),
+        per_token_(nodes_.size()),
+        done_(nodes_.size()),
+        given_(nodes_.size()),
+        member_(nodes_.size()),
+        users_(nodes_.size()) {
     for (int i = 0; i < size(); ++i) {
       per_token_[at(i)] = is_per_token(i);
       for (const int input : nodes_[at(i)].inputs) users_[at(input)].push_back(i);
     }
+    for (const graph::Given& given : graph.given) given_[at(given.node)] = true;
   }
 
   MixerSchedule run() && {
@@ -49,7 +55,7 @@ class Scheduler {
 
   /// Is its value [B, T, …]? A mean over the sequence and what is made of parameters have fewer tokens.
   [[nodiscard]] bool is_per_token(int i) const {
-    if (work<graph::Input>(i) != nullptr || work<graph::Law>(i) != nullptr) return true;
+    if (work<graph::Input>(i) != nullptr || work<graph::Law>(i) != nullptr || work<graph::FromFirst>(i) != nullptr) return true;
     if (const auto* mean = work<graph::Mean>(i); mean != nullptr && !mean->causal) return false;
     const std::vector<int>& inputs = nodes_[at(i)].inputs;
     return std::any_of(inputs.begin(), inputs.end(), [&](int input) { return per_token_[at(input)]; });
@@ -99,8 +105,9 @@ class Scheduler {
     if (work<graph::Concat>(i) == nullptr) return false;
     const std::vector<int>& parts = nodes_[at(i)].inputs;
     const int g = member_[at(parts[0])].group;
-    return is_open(g) && std::all_of(parts.begin(), parts.end(),
-                                     [&](int part) { return member_[at(part)].group == g && users_[at(part)].size() == 1; });
+    return is_open(g) && std::all_of(parts.begin(), parts.end(), [&](int part) {
+             return member_[at(part)].group == g && users_[at(part)].size() == 1 && !given_[at(part)];
+           });
   }
   /// Then they are written side by side at once.
   bool take_parts(int i) {
@@ -171,7 +178,7 @@ class Scheduler {
       const bool used = std::any_of(users.begin(), users.end(), [&](int user) {
         return member_[at(user)].group != g || work<graph::Concat>(user) != nullptr;
       });
-      if (!used && i + 1 < size()) continue;
+      if (!used && !given_[at(i)] && i + 1 < size()) continue;
       const int own = inputs + member_[at(i)].value;
       const auto found = std::find(all.outputs.begin(), all.outputs.end(), own);
       all.results.push_back({i, int(found - all.outputs.begin())});
@@ -186,7 +193,7 @@ class Scheduler {
   }
 
   const std::vector<Node>& nodes_;
-  std::vector<bool> per_token_, done_;
+  std::vector<bool> per_token_, done_, given_;
   std::vector<Member> member_;
   std::vector<std::vector<int>> users_;
   MixerSchedule all_;

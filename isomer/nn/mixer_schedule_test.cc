@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "isomer/mixers/builder.h"
 #include "isomer/mixers/preset.h"
 
 namespace isomer {
@@ -52,6 +53,23 @@ TEST(MixerSchedule, JoinsWhatThePresetWritesApart) {
   EXPECT_EQ(mixes.inputs.size(), 8u) << "x, the token before, and six weights";
   // k is made of a projection of one of them.
   EXPECT_NE(&mixes, &group_of(schedule, graph, "k"));
+}
+
+TEST(MixerSchedule, WritesWhatOtherLayersTake) {
+  // Both would stay inside their group otherwise.
+  const Preset preset{.name = "giving", .source = "", .summary = "", .build = [](Builder& m) {
+                        const Value a = m.map(Unary::tanh, m.x()), b = m.map(Unary::exp, m.x());
+                        EXPECT_FALSE(m.from_first_layer("a", a).present());
+                        EXPECT_FALSE(m.from_first_layer("b", b).present());
+                        m.output(m.linear("o", m.add(m.concat({b, a}), m.concat({a, b})), m.width()));
+                      }};
+  const Graph graph = build_mixer(preset, {.width = 8});
+  ASSERT_EQ(graph.given.size(), 2u);
+  const MixerSchedule schedule = schedule_of(graph);
+  for (const graph::Given& given : graph.given) {
+    const auto& results = schedule.groups[0].results;
+    EXPECT_TRUE(std::ranges::any_of(results, [&](const auto& result) { return result.node == given.node; })) << given.name;
+  }
 }
 
 TEST(MixerSchedule, WritesFeaturesWhereTheyAreConcatenated) {

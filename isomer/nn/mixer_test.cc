@@ -63,7 +63,7 @@ TEST_P(EveryPreset, HasAStateThatCanBeForkedAndSaved) {
     Layer layer(graph);
     Tape<float> tape(context_, Record::no);
     MixerState<float> state = layer.mixer().start(kBatch);
-    (void)layer.mixer().prefill(tape, tape.input(layer.some(0, 7)), state);
+    (void)layer.prefill(tape, 0, 7, state);
     EXPECT_GT(state.bytes(), 0);
     Tensors numbers;
     state.add_to(numbers, "layers.0.");
@@ -71,10 +71,8 @@ TEST_P(EveryPreset, HasAStateThatCanBeForkedAndSaved) {
     loaded.assign(numbers, "layers.0.");
     EXPECT_EQ(loaded.bytes(), state.bytes());
     EXPECT_EQ(loaded.position(), 7);
-    (void)layer.mixer().step(tape, tape.input(layer.some(3, 1)), fork);  // goes its own way
-    const auto rest = [&](MixerState<float>& from) {
-      return Layer::numbers(layer.mixer().prefill(tape, tape.input(layer.some(7, 6)), from).value);
-    };
+    (void)layer.prefill(tape, 3, 1, fork);  // goes its own way
+    const auto rest = [&](MixerState<float>& from) { return Layer::numbers(layer.prefill(tape, 7, 6, from).value); };
     const std::vector<float> want = rest(state);
     EXPECT_EQ(rest(loaded), want) << what.label;
     EXPECT_NE(rest(fork), want) << what.label;
@@ -93,7 +91,7 @@ TEST_P(EveryPreset, IsMadeOfLawsOnNamedTensors) {
   for (const MixerCase& what : cases()) {
     SmallLayer<double> layer(build_small(*GetParam(), what));
     Tape<double> tape(context_, Record::no);
-    const std::vector<LawCall> calls = layer.mixer().law_calls(tape, tape.input(layer.all()));
+    const std::vector<LawCall> calls = layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape));
     EXPECT_FALSE(calls.empty());
     for (const LawCall& call : calls) {
       const Tensors got = apply(find_law(call.law), {call.inputs, call.settings, Form::reference, context_});

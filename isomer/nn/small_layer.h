@@ -23,6 +23,12 @@ class SmallLayer {
         for (T& value : p.values()) value += T(0.2 * rng.normal());
     x_.resize(std::size_t(kBatch * tokens_ * width()));
     for (T& value : x_) value = T(rng.normal());
+    for (const int node : graph::taken(mixer_.graph())) {
+      const graph::Node& from = mixer_.graph().nodes[std::size_t(node)];
+      Other& other = others_.emplace_back(Other{{kBatch, tokens_, from.heads, from.size}, {}});
+      other.numbers.resize(std::size_t(size_of(other.shape)));
+      for (T& value : other.numbers) value = T(rng.normal());
+    }
   }
 
   [[nodiscard]] Parameters<T>& parameters() { return parameters_; }
@@ -33,10 +39,29 @@ class SmallLayer {
   [[nodiscard]] View<T, 4> all() { return contiguous(x_.data(), {kBatch, tokens_, 1, width()}); }
   [[nodiscard]] View<T, 4> some(Index begin, Index count) { return slice(all(), 1, begin, count); }
 
+  /// What the mixer takes from another layer.
+  struct Other {
+    Shape4 shape;
+    std::vector<T> numbers;
+  };
+  [[nodiscard]] std::vector<Other>& others() { return others_; }
+  /// The same of some tokens, on a tape: valid until the next call.
+  [[nodiscard]] Carried<T> carried(Tape<T>& tape, Index begin, Index count, bool wanted = false) {
+    taken_.clear();
+    for (Other& other : others_)
+      taken_.push_back(tape.input(slice(contiguous(other.numbers.data(), other.shape), 1, begin, count), wanted));
+    return {.taken = taken_};
+  }
+  [[nodiscard]] Carried<T> carried(Tape<T>& tape, bool wanted = false) { return carried(tape, 0, tokens_, wanted); }
+  /// Tokens begin … begin + count − 1 on a state.
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Index begin, Index count, MixerState<T>& state) {
+    return mixer_.prefill(tape, tape.input(some(begin, count)), state, carried(tape, begin, count));
+  }
+
   /// All outputs, without a tape.
   [[nodiscard]] std::vector<T> forward(Context& context) {
     Tape<T> tape(context, Record::no);
-    return numbers(mixer_.forward(tape, tape.input(all())).value);
+    return numbers(mixer_.forward(tape, tape.input(all()), carried(tape)).value);
   }
 
   [[nodiscard]] static std::vector<T> numbers(View<T, 4> y) {
@@ -60,6 +85,8 @@ class SmallLayer {
   Mixer<T> mixer_;
   Index tokens_;
   std::vector<T> x_;
+  std::vector<Other> others_;
+  std::vector<Var<T>> taken_;
 };
 
 }  // namespace isomer

@@ -179,6 +179,14 @@ Taken take(const graph::Graph& from, std::string_view part, Tensor& old, const s
   if (count == 0) return {};
   return {repeated(old, std::stoll(option_of(from, "kv_heads")), count), Fate::repeated};
 }
+/// Of a layer that is not converted.
+void expect_same(Index layer, const graph::Graph& before, const graph::Graph& after) {
+  if (graph::fingerprint(before) == graph::fingerprint(after)) return;
+  require(before.options != after.options, "convert", "layer ", layer, " (", before.preset,
+          ") depends on whether it is the first of its preset, which changes: expected --layers with it");
+  fail("convert", "layer ", layer, " is ", after.preset,
+       " already, with other options than the new ones: expected --layers with it");
+}
 }  // namespace
 
 std::string_view name_of(Fate fate) { return kFates[std::size_t(fate)]; }
@@ -208,10 +216,8 @@ Conversion plan_conversion(const Recipe& recipe, const ConversionRequest& reques
   if (!settings->empty()) plan.recipe.mixers[request.mixer] = *settings;
   const ModelConfig after = model_of(plan.recipe, task);
   for (Index layer = 0; layer < Index(before.layers.size()); ++layer)
-    require(std::ranges::binary_search(plan.layers, layer) ||
-                graph::fingerprint(layer_graph(before, layer)) == graph::fingerprint(layer_graph(after, layer)),
-            "convert", "layer ", layer, " is ", request.mixer,
-            " already, with other options than the new ones: expected --layers with it");
+    if (!std::ranges::binary_search(plan.layers, layer))
+      expect_same(layer, layer_graph(before, layer), layer_graph(after, layer));
   return plan;
 }
 

@@ -138,6 +138,24 @@ TEST(Convert, MakesKeepsAndDropsWhatLayersShare) {
   EXPECT_TRUE(shared(some, Fate::dropped).empty());
 }
 
+TEST(Convert, KnowsWhichLayerIsTheFirstOfItsPreset) {
+  Converted there(recipe_with({}), {.mixer = "rwkv7"});
+  const std::vector<std::string> fresh = there.names(Fate::fresh);
+  EXPECT_EQ(std::ranges::count(fresh, "layers.0.mixer.mix.bias"), 0);
+  EXPECT_EQ(std::ranges::count(fresh, "layers.1.mixer.mix.bias"), 1);
+  EXPECT_EQ(transfer(there.from, there.to, there.fates, {.steps = 2}, there.context).size(), 3U);
+  const Recipe all = plan_conversion(recipe_with({}), {.mixer = "rwkv7"}).recipe;
+  Converted back(all, {.mixer = "softmax", .layers = {1, 2}}, 2);
+  EXPECT_EQ(transfer(back.from, back.to, back.fates, {.steps = 2}, back.context).size(), 2U);
+  EXPECT_EQ(
+      error_of(all, {.mixer = "softmax", .layers = {0}}),
+      "convert: layer 1 (rwkv7) depends on whether it is the first of its preset, which changes: expected --layers with it");
+  const Recipe one = plan_conversion(recipe_with({}), {.mixer = "rwkv7", .layers = {0}}).recipe;
+  Converted two(one, {.mixer = "rwkv7", .layers = {1}});
+  EXPECT_EQ(tests::error_of([&] { (void)transfer(two.from, two.to, two.fates, {.steps = 1}, two.context); }),
+            "transfer: layer 1 (rwkv7) takes values of layer 0, which stays: expected both among the converted ones");
+}
+
 TEST(Convert, GivesEveryHeadTheKeysThatItShared) {
   Converted c(single("softmax", {{"kv_heads", "1"}}), {.mixer = "softmax", .overrides = {"mixer.softmax.kv_heads=2"}}, 2);
   EXPECT_EQ(c.names(Fate::repeated), (std::vector<std::string>{"layers.0.mixer.k.weight", "layers.0.mixer.v.weight"}));

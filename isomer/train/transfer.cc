@@ -8,6 +8,7 @@
 
 #include "isomer/autograd/loss.h"
 #include "isomer/base/error.h"
+#include "isomer/kernels/elementwise/sum.h"
 #include "isomer/nn/law_roles.h"
 
 namespace isomer {
@@ -47,6 +48,7 @@ class Pupil {
         mixer_(graph, parameters_, "layers." + std::to_string(layer) + ".mixer"),
         theirs_(teacher.graph()),
         ours_(mixer_.graph()),
+        given_(mixer_.graph().given.size()),
         report_{.layer = layer} {
     const auto* softmax = theirs_.plain<AttentionOptions>();
     const auto* linear = ours_.plain<ScalarDecayOptions>();
@@ -73,9 +75,12 @@ class Pupil {
     for (const Parameter<float>& p : parameters_.all()) std::ranges::copy(p.values(), to.find(p.name()).values().begin());
   }
 
+  /// Another pupil's values are what this one takes: it looks first, and they stay as they are.
+  void take(Pupil& other, std::size_t value) { taken_.push_back(&other.given_[value]); }
+
   /// The loss for the input that the old mixer has just seen, and what it gave. On a tape that records, learns from it.
   double look(Tape<float>& tape, Var<float> x, Var<float> y, double factor) {
-    const Var<float> own = mixer_.forward(tape, tape.input(x.value));
+    const Var<float> own = run(tape, x);
     double scale = 1;
     Var<float> loss;
     if (report_.weights) {
@@ -100,6 +105,21 @@ class Pupil {
   TransferReport& report() { return report_; }
 
  private:
+  /// A value that goes from layer to layer beside x.
+  struct Value {
+    Shape4 shape = {};
+    std::vector<float> numbers = {};
+  };
+  Var<float> run(Tape<float>& tape, Var<float> x) {
+    std::vector<Var<float>> taken, given(given_.size());
+    for (Value* from : taken_) taken.push_back(tape.input(contiguous(from->numbers.data(), from->shape)));
+    const Var<float> y = mixer_.forward(tape, tape.input(x.value), {taken, given});
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      given_[i] = {given[i].shape(), std::vector<float>(std::size_t(given[i].value.size()))};
+      copy<float>(given[i].value, contiguous(given_[i].numbers.data(), given_[i].shape), tape.context());
+    }
+    return y;
+  }
   void learn(Tape<float>& tape, Var<float> loss, double scale, double factor, double value) {
     tape.seed(loss).data[0] = float(scale);
     tape.backward();
@@ -114,6 +134,8 @@ class Pupil {
   Parameters<float> parameters_;
   Mixer<float> mixer_;
   Read theirs_, ours_;
+  std::vector<Value> given_;
+  std::vector<Value*> taken_;  // of other pupils
   AttentionOptions options_;
   std::optional<Optimiser<float>> optimiser_;
   double lr_ = 0;
@@ -138,16 +160,17 @@ class Lesson {
       pupil->start(to.parameters(), fresh, lr);
       pupils_.push_back(std::move(pupil));
     }
+    link(to.config());
   }
 
   /// One batch through the old model: every pupil looks at its layer. Returns the losses.
   const std::vector<double>& look(Split split, Index first, bool learn, double factor) {
     from_.task().fill(split, std::uint64_t(first), from_.recipe().train.batch, batch_);
     losses_.clear();
-    from_.model().visit_blocks(watching_, input_of(batch_), [&](Index layer, Var<float> x) {
+    from_.model().visit_blocks(watching_, input_of(batch_), [&](Index layer, Var<float> x, auto taken) {
       if (losses_.size() == pupils_.size() || pupils_[losses_.size()]->report().layer != layer) return;
       Block<float>& block = from_.model().block(layer);
-      const Var<float> seen = block.mixer_input(watching_, x), done = block.mixer().forward(watching_, seen);
+      const Var<float> seen = block.mixer_input(watching_, x), done = block.mixer().forward(watching_, seen, {.taken = taken});
       losses_.push_back(pupils_[losses_.size()]->look(learn ? learning_ : looking_, seen, done, factor));
     });
     watching_.clear();
@@ -157,6 +180,22 @@ class Lesson {
   [[nodiscard]] std::vector<std::unique_ptr<Pupil>>& pupils() { return pupils_; }
 
  private:
+  /// Gives every pupil what it takes from earlier ones.
+  void link(const ModelConfig& config) {
+    std::vector<graph::Graph> graphs;
+    for (Index layer = 0; layer < Index(config.layers.size()); ++layer) graphs.push_back(layer_graph(config, layer));
+    std::vector<const graph::Graph*> all;
+    all.reserve(graphs.size());
+    for (const graph::Graph& graph : graphs) all.push_back(&graph);
+    for (const auto& pupil : pupils_)
+      for (const Link& link : links_of(all, std::size_t(pupil->report().layer))) {
+        const auto from = std::ranges::find(pupils_, Index(link.layer), [](const auto& other) { return other->report().layer; });
+        require(from != pupils_.end(), "transfer", "layer ", pupil->report().layer, " (", all[link.layer]->preset,
+                ") takes values of layer ", link.layer, ", which stays: expected both among the converted ones");
+        pupil->take(**from, link.value);
+      }
+  }
+
   Session& from_;
   Tape<float> watching_, looking_, learning_;
   std::vector<std::unique_ptr<Pupil>> pupils_;  // by layer

@@ -1,6 +1,6 @@
 // rwkv7: S_t = Diag(w) S_{t-1} - (kk∘a) (kkᵀ S_{t-1}) + k v ᵀ, log w = -0.6065 sigmoid(w0 + tanh(x A) B), a = sigmoid(a0 + x A
 // B), kk = k∘k_k of length one, k ← k (1 + (a - 1) k_a). Group norm, + (Σ r∘k∘r_k) v, gate sigmoid(x A) B. Starts as in RWKV-LM.
-// The mix of v with the v of the first layer is left out: a mixer sees its own layer only.
+// In later layers v ← v + (v of the first layer - v) sigmoid(v0 + x A B).
 #include <cmath>
 
 #include "isomer/mixers/parts.h"
@@ -25,6 +25,7 @@ void build(Builder& m) {
   };
   const Index decay_rank = m.size("decay_rank", rank(1.8, 0.5), "rank of the decays"),
               rate_rank = m.size("rate_rank", rank(1.8, 0.5), "rank of a");
+  const Index mix_rank = m.size("mix_rank", rank(1.3, 0.5), "rank of the mix of v with that of the first layer");
   const Index gate_rank = m.size("gate_rank", rank(0.6, 0.8), "rank of the output gate");
   const double depth = m.place().layers == 1 ? 0 : double(m.place().layer) / double(m.place().layers - 1);
   const double rest = 1 - double(m.place().layer) / double(m.place().layers);
@@ -40,7 +41,13 @@ void build(Builder& m) {
   };
   const Value r = m.heads(m.linear("r", mixed("r", 0.2, 0), H * K), H);
   const Value own = m.heads(m.linear("k", mixed("k", 0.9, 0.4 * depth), H * K), H);
-  const Value v = m.heads(m.linear("v", mixed("v", 0.4, 0.6 * depth), H * V), H);
+  const Value xv = mixed("v", 0.4, 0.6 * depth);
+  Value v = m.linear("v", xv, H * V);
+  if (const Value first = m.from_first_layer("v", v); first.present()) {
+    const Value share = low("mix", xv, mix_rank, H * V, {.bias = true, .bias_init = graph::constant(1)}, Unary::identity);
+    v = m.named("v", m.add(v, m.gate(Unary::sigmoid, share, m.subtract(first, v))));
+  }
+  v = m.heads(v, H);
   graph::Linear slow{.bias = true};
   slow.bias_init = decays(H * K, depth);
   const Value w = low("w", mixed("w", 0.9, 0), decay_rank, H * K, slow, Unary::tanh);
