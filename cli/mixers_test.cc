@@ -78,6 +78,15 @@ TEST_F(Cli, ShowsAMixer) {
   EXPECT_EQ(row.at("dsf"), (json{{"features", 32}, {"channels", 128}, {"grows", false}}));
 }
 
+TEST_F(Cli, ShowsWhatALaterLayerHas) {
+  const json first = json::parse(run("show rwkv7 --json").out).at("rows").at(0),
+             later = json::parse(run("show rwkv7 --layer 2 --json").out).at("rows").at(0);
+  EXPECT_EQ(later.at("parameters").get<Index>() - first.at("parameters").get<Index>(), 2 * 256 * 32 + 256);
+  EXPECT_NE(run("show rwkv7 --layer 1").out.find("first_layer(v)"), std::string::npos);
+  EXPECT_NE(run("show hgrn2 --layer 1").out.find("lb = sum[1:2](softmax_rows(w_bounds))"), std::string::npos);
+  EXPECT_EQ(run("show rwkv7 --layer 1 --width 16 --dsf").status, 0);
+}
+
 TEST_F(Cli, ShowsAMixerAsADynamicalSystem) {
   const Result text = run("show retnet --width 16 --set heads=2 --dsf");
   ASSERT_EQ(text.status, 0) << text.err;

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 struct Request {
   std::string preset;
   std::vector<std::string> set;
-  Index width = 256;
+  Index width = 256, layer = 0;
   std::optional<Index> T = {};
   int threads = 0;
   bool json = false, dsf = false;
@@ -85,7 +85,7 @@ Shown shown_of(const Request& request) {
   if (request.preset.empty()) throw Error("expected a preset (isomer list has them), got none");
   const Preset& preset = find_preset(request.preset);
   const Settings settings = settings_of(request.set);
-  const Place place{.width = request.width};
+  const Place place{.width = request.width, .layer = request.layer, .layers = request.layer + 1, .before = request.layer};
   const graph::Graph graph = build_mixer(preset, place, settings);
   return {preset,
           graph,
@@ -174,6 +174,9 @@ Command show_command(CLI::App& app) {
   app.add_option("PRESET", request->preset, "Which mixer");
   add_set(app, request->set, "An option of the mixer; may be repeated");
   app.add_option("--width", request->width, "Channels of the layer")->check(CLI::Range(1, 1 << 20))->type_name("N");
+  app.add_option("--layer", request->layer, "Which layer of a stack of them, from 0: some have more in later ones [0]")
+      ->check(CLI::Range(0, 4095))
+      ->type_name("N");
   app.add_option("--T", request->T, "Tokens of a sequence; 1024, with --dsf 16")->check(CLI::Range(1, 1 << 20))->type_name("N");
   app.add_flag("--dsf", request->dsf,
                "Its laws as dynamical systems, as the mixer starts and on random tokens: state, eigenvalues, memory horizon and\n"
