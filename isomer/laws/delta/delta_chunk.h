@@ -44,6 +44,7 @@ struct Matrices {
   T *norm_q, *norm_k, *beta;  // [C] 1/√(Σx² + eps), or 1
   Index* first;               // [C + 1] where the segments begin, C at the end
   Index* segments;            // [1] their number; 0: all is one, from the chunk's edge on, and w is meant before the carry
+  Index* joined;              // [1] 1: the first begins at the chunk's edge, with a jump of 1
 
   /// From a row of x to the row of q behind it.
   [[nodiscard]] ISOMER_INLINE Index row() const { return stride / 2; }

@@ -90,20 +90,26 @@ void begin_segment(const T* gates, const Matrices<T>& m, const LoadScratch<T>& s
   });
 }
 
-/// Prefix sums of the gates of keys and their exponentials. `whole`: as one segment from the chunk's edge on; false if that is
-/// too long.
+/// The first segment begins at the chunk's edge, without a jump, if its first token `fits`.
+template <class T>
+ISOMER_INLINE void join_edge(const Matrices<T>& m, bool fits, Index n) {
+  *m.joined = fits ? 1 : 0;
+  if (fits) m.first[(*m.segments)++] = 0;
+  for (Index c = 0; c < n && fits; ++c) m.jump[c] = 1;
+}
+
+/// Prefix sums of the gates of keys and their exponentials. A segment ends where its sums leave kSpan: what belongs to it follows
+/// from the tokens before.
 template <class T, Isa I>
-bool scan_keys(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s, bool whole) noexcept {
+void scan_keys(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
   using V = simd::Vec<T, I>;
   const Index K = x.K;
-  *m.segments = 0;
   for (Index c = 0; c < K; ++c) s.sum[c] = s.rest[c] = 0;
   for (Index i = 0; i < x.C; ++i) {
     const T* gates = x.log_decay.data + i * x.log_decay.stride;
-    if ((i == 0 && !whole) || !add_gates<T, I>(gates, s, K)) {
-      if (whole) return false;
-      begin_segment<T, I>(gates, m, s, i, K);
-    }
+    const bool fits = add_gates<T, I>(gates, s, K);
+    if (i == 0) join_edge(m, fits, K);
+    if (!fits) begin_segment<T, I>(gates, m, s, i, K);
     T *up = m.up + i * K, *down = m.down + i * K;
     each_vector<V>(K, [&](Index c, Index w) {
       const V e = exp(V::load(s.sum + c, w)), decay = fma(e, V::load(s.rest + c, w), e);
@@ -111,20 +117,17 @@ bool scan_keys(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s
       (V::set(T(1)) / decay).store(down + c, w);
     });
   }
-  m.first[*m.segments] = x.C;
-  return true;
 }
 
 /// The same for the gates of a head: one number a token, summed in double.
 template <class T, Isa I>
-bool scan_head(const Tokens<T>& x, const Matrices<T>& m, bool whole) noexcept {
+void scan_head(const Tokens<T>& x, const Matrices<T>& m) noexcept {
   using V = simd::Vec<T, I>;
-  *m.segments = 0;
   double sum = 0;
   for (Index i = 0; i < x.C; ++i) {
     const double gate = double(x.log_decay.data[i * x.log_decay.stride]), next = sum + gate;
-    const bool fits = next <= kSpan && next >= -kSpan && (i > 0 || whole);
-    if (!fits && whole) return false;
+    const bool fits = next <= kSpan && next >= -kSpan;
+    if (i == 0) join_edge(m, fits, 1);
     if (!fits) {
       m.first[(*m.segments)++] = i;
       m.jump[i] = T(::exp(gate));
@@ -138,15 +141,16 @@ bool scan_head(const Tokens<T>& x, const Matrices<T>& m, bool whole) noexcept {
     fma(e, rest, e).store(m.up + i, w);
     fnma(f, rest, f).store(m.down + i, w);
   });
-  m.first[*m.segments] = x.C;
-  return true;
 }
 
 template <class T, Isa I>
 void scan_gates(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
   *m.segments = 0;
-  if (rule.gate == Gate::head && !scan_head<T, I>(x, m, true)) scan_head<T, I>(x, m, false);
-  if (rule.gate == Gate::key && !scan_keys<T, I>(x, m, s, true)) scan_keys<T, I>(x, m, s, false);
+  *m.joined = 1;
+  if (rule.gate == Gate::head) scan_head<T, I>(x, m);
+  if (rule.gate == Gate::key) scan_keys<T, I>(x, m, s);
+  m.first[*m.segments] = x.C;
+  if (*m.segments == 1 && *m.joined) *m.segments = 0;
 }
 
 /// The decay of reader x of token i since the beginning of its segment, null for none: a reads before its token's decay.

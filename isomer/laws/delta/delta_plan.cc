@@ -95,7 +95,8 @@ Matrices<T> Plan<T>::take_matrices(Workspace& workspace) const {
           .norm_k = take(row),
           .beta = take(row),
           .first = workspace.take<Index>(C + 1),
-          .segments = workspace.take<Index>(1)};
+          .segments = workspace.take<Index>(1),
+          .joined = workspace.take<Index>(1)};
 }
 
 template <class T>

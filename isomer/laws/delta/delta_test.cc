@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -40,6 +41,26 @@ TEST(Delta, ExtremeDecaysMatchTheReference) {
           expect_forms_match({.kind = kind, .T = T, .H = heads, .decay = common, .extreme = true}, {.l2norm = true},
                              name_of(kind) + ", " + std::to_string(heads) + " heads, T = " + std::to_string(T) + ", decay " +
                                  std::to_string(common));
+}
+
+TEST(Delta, LaterGatesChangeNoBitOfEarlierOutputs) {
+  Context context(1);
+  for (Kind kind : {Kind::gated, Kind::kda, Kind::rwkv7})
+    for (Index heads : {1, 8}) {
+      const Problem problem{.kind = kind, .T = 40, .H = heads};
+      const Tensors first = run(problem.inputs(Type::f32), {}, Form::chunk, {}, context);
+      const float* want = first.at("o").data<float>();
+      for (Index t : {1, 6, 21, 39}) {
+        Tensors changed = problem.inputs(Type::f32);
+        const Tensor& gates = changed.at("log_decay");
+        put(gates, t * gates.size() / problem.T, -100);
+        const Tensors second = run(changed, {}, Form::chunk, {}, context);
+        const float* o = second.at("o").data<float>();
+        const Index before = t * heads * problem.V;
+        EXPECT_TRUE(std::equal(o, o + before, want)) << name_of(kind) << ", gate " << t << ", " << heads << " heads";
+        EXPECT_FALSE(std::equal(o + before, o + second.at("o").size(), want + before));
+      }
+    }
 }
 
 TEST(Delta, ChunkSizesAgree) {

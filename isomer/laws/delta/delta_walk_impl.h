@@ -194,9 +194,10 @@ void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices
   const bool whole = *m.segments == 0;
   for (Index g = 0; g < (whole ? 1 : *m.segments); ++g) {
     const Index begin = whole ? 0 : m.first[g], end = whole ? x.C : m.first[g + 1];
-    if (!whole) jump_state<T, I>(x, rule, m, s, begin, state);
+    const bool jumps = g > 0 || !*m.joined;
+    if (jumps) jump_state<T, I>(x, rule, m, s, begin, state);
     for (Index a = 0; a < K; ++a) m.carry[a] = n == 0 ? T(1) : gate_at(m.up + (end - 1) * n, n, a);
-    const Span<T> span{begin, end, m.carry, whole ? -1 : begin};
+    const Span<T> span{begin, end, m.carry, jumps ? begin : -1};
     if (rule.low_rank)
       walk_span<T, I, true>(x, m, s, rows, span, state, z, o, prefetch);
     else
