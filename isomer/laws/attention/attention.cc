@@ -14,6 +14,9 @@ namespace {
 constexpr const char* kOp = "attention";
 using Normaliser = AttentionOptions::Normaliser;
 
+/// Beyond it a polynomial is exp in any type, and takes as long as it has terms.
+constexpr int kLargestOrder = 1000;
+
 double default_eps(Normaliser normaliser) {
   switch (normaliser) {
     case Normaliser::l2: return 1e-12;
@@ -27,7 +30,8 @@ void check_options(const Problem& p, Form form, bool forget) {
   const AttentionOptions& o = p.options;
   require(o.window >= 0, kOp, "expected window >= 0, got ", o.window);
   require(o.sinks >= 0, kOp, "expected sinks >= 0, got ", o.sinks);
-  require(!p.taylor() || o.order >= 0, kOp, "expected order >= 0, got ", o.order);
+  require(!p.taylor() || (o.order >= 0 && o.order <= kLargestOrder), kOp, "expected order from 0 to ", kLargestOrder, ", got ",
+          o.order);
   require(p.eps >= 0.0, kOp, "expected eps >= 0, got ", p.eps);
   if (p.causal()) {
     require(p.S >= p.T, kOp, "expected S >= T = ", p.T, " keys when causal, got ", p.S);

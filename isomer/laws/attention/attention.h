@@ -46,7 +46,7 @@ struct AttentionOptions {
   Index window = 0;  // 0: all keys
   Index sinks = 0;
   Kernel kernel = Kernel::exp;
-  int order = 2;  // of the Taylor polynomial
+  int order = 2;  // of the Taylor polynomial, at most 1000
   Normaliser normaliser = Normaliser::sum;
   std::optional<double> eps = {};  // sum 0, l2 1e-12, rms 1e-6, layer 1e-5
 };

@@ -28,6 +28,7 @@ struct Affine {
 };
 template <class T>
 Affine affine(const Problem& p, const T* x, T l, double count, double gate) {
+  if (count == 0) return {0, 0};  // no key was seen
   const double sum = p.taylor() ? double(l) : std::exp(double(l)), plain = p.taylor() ? 1.0 : sum;
   switch (p.options.normaliser) {
     case Normaliser::sum: return {0, p.taylor() ? 1.0 / (sum + p.eps) : (p.eps == 0 ? 1.0 : sum / (sum + p.eps))};
@@ -77,6 +78,7 @@ ScalarGradients normalise_vjp(const Problem& p, const T* x, T l, double count, d
     case Normaliser::layer: write(g_y / double(p.V), g_mean); return {0, 0};
     default: write(0.0, 0.0);
   }
+  if (count == 0) return {0, 0};
   if (p.options.normaliser == Normaliser::sum)
     return {p.taylor() ? -a.factor * a.factor * g_x : g_x * a.factor * (1.0 - a.factor), 0};
   return {p.taylor() ? 0.0 : g_y, (p.taylor() ? 1.0 : std::exp(double(l))) / count * g_x};

@@ -270,6 +270,29 @@ TYPED_TEST(AttentionTyped, AClampBoundsLargeLogits) {
     }
 }
 
+TEST(Attention, AQueryThatSeesNoKeyGivesNothing) {
+  using N = Options::Normaliser;
+  Data<float> q(1, 5, 1, 3, 1), k(1, 2, 1, 3, 2), v(1, 2, 1, 4, 3), o(1, 5, 1, 4, 4), dq(1, 5, 1, 3, 6), ones(1, 5, 1, 4, 5);
+  Data<float> gate(1, 5, 1, 1, 7);
+  Context context(1);
+  for (const auto kernel : {Options::Kernel::exp, Options::Kernel::taylor})
+    for (const N normaliser : {N::sum, N::l2, N::rms, N::layer, N::count, N::gate, N::none})
+      for (const Form form : {Form::reference, Form::chunk, Form::parallel}) {
+        const Options options{
+            .direction = Options::Direction::bidirectional, .window = 1, .kernel = kernel, .normaliser = normaliser};
+        AttentionInputs<float> in{q.view, k.view, v.view};
+        if (normaliser == N::gate) in.gate = contiguous<const float>(gate.values.data(), {1, 5, 1});
+        attention<float>(in, options, form, {.o = o.view}, context);
+        attention_vjp<float>(in, options, form, {.o = o.view}, ones.view, {.q = dq.view}, context);
+        for (Index t = 2; t < 5; ++t) {
+          for (Index c = 0; c < 4; ++c) EXPECT_EQ(o.view(0, t, 0, c), 0.0f) << name_of(form) << " normaliser " << int(normaliser);
+          for (Index c = 0; c < 3; ++c)
+            EXPECT_EQ(dq.view(0, t, 0, c), 0.0f) << name_of(form) << " normaliser " << int(normaliser);
+        }
+        EXPECT_TRUE(std::isfinite(o.view(0, 0, 0, 0)));
+      }
+}
+
 TEST(Attention, KroneckerRecurrenceEqualsThePolynomialKernel) {
   Data<double> q(2, 9, 2, 3, 1), k(2, 9, 1, 3, 2), v(2, 9, 2, 4, 3), o(2, 9, 2, 4, 4), r(2, 9, 2, 4, 5);
   Context context(1);
@@ -340,7 +363,9 @@ TEST(Attention, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error(fine, {.clamp = -1e300}), "attention: expected clamp > -inf, got -1e+300") << "-inf in float";
   EXPECT_EQ(error(fine, {.window = -1}), "attention: expected window >= 0, got -1");
   EXPECT_EQ(error(fine, {.sinks = -2}), "attention: expected sinks >= 0, got -2");
-  EXPECT_EQ(error(fine, {.kernel = Options::Kernel::taylor, .order = -1}), "attention: expected order >= 0, got -1");
+  EXPECT_EQ(error(fine, {.kernel = Options::Kernel::taylor, .order = -1}), "attention: expected order from 0 to 1000, got -1");
+  EXPECT_EQ(error(fine, {.kernel = Options::Kernel::taylor, .order = 1001}),
+            "attention: expected order from 0 to 1000, got 1001");
   EXPECT_EQ(error(fine, {.eps = -1.0}), "attention: expected eps >= 0, got -1");
   EXPECT_EQ(error(fine, {.normaliser = Options::Normaliser::gate}),
             "attention: expected a gate with normaliser=gate and only there");
