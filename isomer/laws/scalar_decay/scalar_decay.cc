@@ -64,6 +64,8 @@ Shape validate(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options
   require_states("initial_", in.initial, shape, options.normaliser);
   require(options.chunk >= 0, kOp, "expected chunk >= 0, got ", options.chunk);
   require(options.eps >= 0, kOp, "expected eps >= 0, got ", options.eps);
+  for (Index n = 0; n < shape.n && in.initial.count.present(); ++n)
+    require(in.initial.count(n) >= 0, kOp, "expected initial_count >= 0, got ", in.initial.count(n));
   if (options.normaliser == Normaliser::subtract)
     require(!in.log_decay.present() && !in.log_input.present(), kOp, "expected no gates with normaliser subtract, got ",
             in.log_decay.present() ? "log_decay" : "log_input");

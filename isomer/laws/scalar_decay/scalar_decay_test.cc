@@ -355,6 +355,12 @@ TEST(ScalarDecay, SaysWhatWasExpected) {
             "scalar_decay: expected initial_state of shape [2, 2, 5, 3], got [1, 2, 5, 3]");
   EXPECT_EQ(refusal([](In, Opt o, Out) { o.chunk = -1; }), "scalar_decay: expected chunk >= 0, got -1");
   EXPECT_EQ(refusal([](In, Opt o, Out) { o.eps = -1; }), "scalar_decay: expected eps >= 0, got -1");
+  const float counts[] = {3, -1};
+  EXPECT_EQ(refusal([&](In in, Opt o, Out) {
+              o.normaliser = Normaliser::subtract;
+              in.initial.count = contiguous(counts, {2});
+            }),
+            "scalar_decay: expected initial_count >= 0, got -1");
   EXPECT_EQ(refusal([](In, Opt, Out out) { out.o = {}; }), "scalar_decay: expected an o to write, got none");
   EXPECT_EQ(refusal([](In, Opt, Out out) {
               out.final_states.max = contiguous(out.o.data, {2, 2});
