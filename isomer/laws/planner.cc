@@ -24,7 +24,7 @@ Choice best_form(const ChunkCosts& costs, Index T, Index K, Index V, Carries car
   const bool stateless = !carries.state && !carries.tape;
   if (stateless && T <= kWhole && costs.pair * double(T * (K + V)) < chunked) return {Form::parallel, 0};
   if (!carries.tape && costs.step * state < chunked) return {Form::step, 0};
-  return {T <= chunk ? Form::parallel : Form::chunk, chunk};
+  return {Form::chunk, chunk};
 }
 
 }  // namespace isomer

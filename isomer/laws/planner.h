@@ -2,11 +2,11 @@
 // Which form Form::automatic takes, and how long its chunks are: a cost model of four numbers for each law.
 //
 // A token of one head costs, counted in flops of a large product:
-//   chunks of C   pair · C·(K + V)       products between the tokens of a chunk
+//   chunks of C   pair · C·(K + V)       products between the tokens of a chunk, or what longer chunks lose in the caches
 //               + state · KV             reading the state and writing to it, as products
 //               + edge · KV / C          what a chunk does with its state beside them: decays, copies, tiles that start and end
 //   step          step · KV              a vector at a time: loads and stores of the state, not arithmetic
-//   parallel      pair · T·(K + V)       one chunk of all tokens; plus state and edge when a state comes in or is wanted
+//   parallel      pair · T·(K + V)       one chunk of all tokens, where no state comes in or is wanted
 // The least over C is at C² = edge/pair · KV/(K + V). A call of a few tokens is cheaper in steps, and one of some hundred that
 // has nothing to do with a state is cheaper without one. The choice follows from shapes alone, never from the number of threads,
 // because another chunk rounds differently: threads only decide how many neighbouring heads a task takes (Chunks::group_width),
@@ -29,7 +29,7 @@ struct Carries {
   bool tape = false;  // those at the edges of chunks are kept: no steps
 };
 
-/// The form of least cost; parallel when one chunk holds T tokens.
+/// The form of least cost; parallel only where no state is passed.
 [[nodiscard]] Choice best_form(const ChunkCosts& costs, Index T, Index K, Index V, Carries carries);
 
 }  // namespace isomer

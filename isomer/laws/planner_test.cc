@@ -23,10 +23,10 @@ TEST(Planner, TakesTheChunkOfLeastCost) {
 
 TEST(Planner, StepsOnlyWhatIsShort) {
   EXPECT_EQ(best_form(kCosts, 1, 64, 64, {}).form, Form::step);
-  EXPECT_EQ(best_form(kCosts, 16, 64, 64, {}).form, Form::parallel);
+  EXPECT_EQ(best_form(kCosts, 16, 64, 64, {}).form, Form::chunk);
   EXPECT_EQ(best_form(kCosts, 64, 64, 64, {}).form, Form::chunk);
   EXPECT_EQ(best_form(kCosts, 2048, 64, 64, {}).form, Form::chunk);
-  EXPECT_EQ(best_form(kCosts, 1, 64, 64, {.tape = true}).form, Form::parallel);
+  EXPECT_EQ(best_form(kCosts, 1, 64, 64, {.tape = true}).form, Form::chunk);
   EXPECT_EQ(best_form(kCosts, 0, 64, 64, {}).form, best_form(kCosts, 1, 64, 64, {}).form);
 }
 

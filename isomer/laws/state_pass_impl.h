@@ -35,8 +35,9 @@ struct StateSlice {
   /// write(a, row) may change a row of the state, read(a, row) sees what became of it.
   template <bool stores, class Write, class Read>
   ISOMER_INLINE void pass(Write&& write, Read&& read) const {
+    const Index rows = K, step = stride;
     T* at = state;
-    for (Index a = 0; a < K; ++a, at += stride) {
+    for (Index a = 0; a < rows; ++a, at += step) {
       V row[count];
       load(at, row);
       write(a, row);

@@ -64,12 +64,12 @@ struct LawFlops {
   [[nodiscard]] double H() const { return double(node.heads); }
   [[nodiscard]] double K() const { return double(role(graph, node, "k")->size); }
   [[nodiscard]] double V() const { return double(role(graph, node, "v")->size); }
-  /// pair: for every token of the chunk; state: for the token itself.
+  /// pair: for every token of a chunk that holds all; state: for the token itself.
   [[nodiscard]] double by_form(double step, double pair, double state) const {
     const Choice choice = find_law(graph::name_of(std::get<graph::Law>(node.work))).choose(law_case(graph, node, T));
     if (choice.form == Form::step) return step;
     if (choice.form == Form::parallel) return double(T) * pair;
-    return double(choice.chunk) * pair + state;
+    return state;
   }
 };
 

@@ -12,8 +12,8 @@
 // Shapes: q [B,T,Gq,K], k [B,T,Gk,K], v [B,T,Gv,V], log_decay [B,T,H,K], bonus [H,K], o [B,T,H,V], states [n,H,K,V] for n
 // sequences (B, or those of offsets). H is the largest of Gq, Gk, Gv and the others divide it. Views may have any strides.
 // Outputs must not overlap inputs, but the final state may be the memory of the initial state (streaming). T = 0 is fine. Cost,
-// flops per token and head: chunk C·(K + V) + 4KV forward and 2.5·C·(K + V) + 8KV backward (+ 2KV without a tape), and about 60K
-// for the gates and the pairs of neighbours; step 5KV. Memory: a thread's scratch is O(C·(C + K + V) + KV); a tape, or the vjp
+// flops per token and head: chunk 4KV forward (with fewer than 4 heads C·(K + V) more) and 2.5·C·(K + V) + 8KV backward (+ 2KV
+// without a tape), and about 60K for the gates and the pairs of neighbours; step 5KV. Memory: a thread's scratch is O(C·(C + K + V) + KV); a tape, or the vjp
 // without one, holds one state for each chunk; few heads and many chunks (one long sequence) hold them forward too.
 // Form::parallel is one chunk of length T: O(T²). Numerics: decays are multiplied, never subtracted as logarithms and never
 // divided by, so that no exponent overflows and every weight has the relative error of its own few factors, however strong the

@@ -91,7 +91,7 @@ BenchWork prepare_bench(const BenchCase& c) {
             channel_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
           },
       .step_flops = flops(c, 0, 5),
-      .forward_flops = flops(c, 1, 4),
+      .forward_flops = flops(c, 0, 4),
       .backward_flops = flops(c, 2.5, 8)};
   return bench_work(c, halves, double(sizeof(float)) * double(c.H * c.K * c.V));
 }

@@ -108,7 +108,7 @@ BenchWork prepare_bench(const BenchCase& c) {
     delta_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
   };
   halves.step_flops = heads * 7 * K * V;
-  halves.forward_flops = heads * (low_rank ? 4 * C * (K + V) + 8 * K * V : 2 * C * (K + V) + 6 * K * V);
+  halves.forward_flops = heads * (low_rank ? 8 : 6) * K * V;
   halves.backward_flops = heads * (low_rank ? 12 * C * K + 8 * C * V + 16 * K * V : 6 * C * K + 4 * C * V + 12 * K * V);
   return bench_work(c, halves, double(sizeof(float)) * double(c.H * c.K * c.V));
 }

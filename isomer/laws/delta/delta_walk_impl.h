@@ -47,15 +47,16 @@ struct SliceWalk {
     return {all.data + i * all.stride, all.stride};
   }
   template <int n>
-  ISOMER_INLINE void take(Index i, Index a, const V (&row)[count]) {
-    chunk::read_rows<n>(from(rows.x, i), a, row, asked);
-    chunk::read_rows<n>(from(rows.q, i), a, row, read);
-  }
-  template <int n>
   ISOMER_INLINE void enter(Index i) {
+    // Rows are locals: stores of vectors may alias what is read through a structure.
+    const Rows<const T> by_x = from(rows.x, i), by_q = from(rows.q, i);
     chunk::clear<n>(asked);
     chunk::clear<n>(read);
-    slice.template pass<false>([](Index, V(&)[count]) {}, [&](Index a, const V(&row)[count]) { take<n>(i, a, row); });
+    slice.template pass<false>([](Index, V(&)[count]) {},
+                               [&](Index a, const V(&row)[count]) {
+                                 chunk::read_rows<n>(by_x, a, row, asked);
+                                 chunk::read_rows<n>(by_q, a, row, read);
+                               });
   }
   /// sum += Σ pairs(p) · what token p of the group wrote, over p < tokens.
   ISOMER_INLINE void add_group(const T* pairs, int tokens, V (&sum)[count]) const {
@@ -103,19 +104,25 @@ struct SliceWalk {
   }
   template <int n, int next>
   ISOMER_INLINE void pass(Index i) {
+    const Rows<const T> of_u = from(low_rank ? rows.b : rows.w, i), of_v = from(rows.w, i);
+    const Rows<const T> by_x = from(rows.x, i + n), by_q = from(rows.q, i + n);
+    const T* carry = span.carry;
     chunk::clear<next>(asked);
     chunk::clear<next>(read);
     slice.template pass<true>(
         [&](Index a, V(&row)[count]) {
-          if constexpr (low_rank) chunk::write_rows<n>(from(rows.w, i), a, v, row);
-          chunk::write_rows<n>(from(low_rank ? rows.b : rows.w, i), a, z, row);
+          if constexpr (low_rank) chunk::write_rows<n>(of_v, a, v, row);
+          chunk::write_rows<n>(of_u, a, z, row);
           if constexpr (next == 0) {
-            const V end = V::set(span.carry[a]);
+            const V end = V::set(carry[a]);
 #pragma GCC unroll 2
             for (int c = 0; c < count; ++c) row[c] = end * row[c];
           }
         },
-        [&](Index a, const V(&row)[count]) { take<next>(i + n, a, row); });
+        [&](Index a, const V(&row)[count]) {
+          chunk::read_rows<next>(by_x, a, row, asked);
+          chunk::read_rows<next>(by_q, a, row, read);
+        });
   }
 };
 

@@ -96,7 +96,7 @@ struct Work {
   float* next_ = memory.data();
 };
 
-/// Flops of a token of one head, from the cost model in scalar_decay.h. Chunks are counted at 64 whatever is used.
+/// Flops of a token of one head, from the cost model in scalar_decay.h, of many heads. Chunks are counted at 64 whatever is used.
 double flops(const BenchCase& c, double pair_factor, double state_factor) {
   const double pairs = c.variant == "global" ? 0 : 64.0 * double(c.K + c.V);
   return double(c.B * c.T * c.H) * (pair_factor * pairs + state_factor * double(c.K * c.V));
@@ -130,7 +130,7 @@ BenchWork prepare_bench(const BenchCase& c) {
             scalar_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
           },
       .step_flops = flops(c, 0, 5),
-      .forward_flops = flops(c, 1, 4),
+      .forward_flops = flops(c, 0, 4),
       .backward_flops = flops(c, 2.5, 8)};
   return bench_work(c, halves, double(sizeof(float)) * double(c.H * state));
 }

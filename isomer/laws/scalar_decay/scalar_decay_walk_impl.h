@@ -77,9 +77,10 @@ struct SliceWalk {
   [[nodiscard]] ISOMER_INLINE Rows<const T> queries(Index i) const { return {x.q.data + i * x.q.stride, x.q.stride}; }
   template <int n>
   ISOMER_INLINE void enter(Index i) {
+    const Rows<const T> q = queries(i);
     chunk::clear<n>(sum);
     slice.template pass<false>([](Index, V(&)[count]) {},
-                               [&](Index a, const V(&row)[count]) { chunk::read_rows<n>(queries(i), a, row, sum); });
+                               [&](Index a, const V(&row)[count]) { chunk::read_rows<n>(q, a, row, sum); });
   }
   template <int n>
   ISOMER_INLINE void finish(Index first) {
@@ -99,7 +100,7 @@ struct SliceWalk {
   }
   template <int n, int m>
   ISOMER_INLINE void pass(Index i) {
-    const Rows<const T> k{x.k.data + i * x.k.stride, x.k.stride};
+    const Rows<const T> k{x.k.data + i * x.k.stride, x.k.stride}, q = queries(i + n);
     const V end = V::set(carry);
     chunk::clear<m>(sum);
     slice.template pass<true>(
@@ -108,7 +109,7 @@ struct SliceWalk {
 #pragma GCC unroll 2
           for (int c = 0; c < count && m == 0; ++c) row[c] = end * row[c];
         },
-        [&](Index a, const V(&row)[count]) { chunk::read_rows<m>(queries(i + n), a, row, sum); });
+        [&](Index a, const V(&row)[count]) { chunk::read_rows<m>(q, a, row, sum); });
   }
 };
 
