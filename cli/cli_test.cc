@@ -35,6 +35,9 @@ TEST_F(Cli, AnswersWrongRequestsInOneLine) {
   expect_wrong("bench --form stepp", "isomer bench: unknown form stepp, did you mean step?");
   expect_wrong("bench fast", "isomer bench: unexpected argument fast");
   expect_wrong("check --threads 0", "isomer check: --threads: Value 0 not in range 1 to 1024");
+  expect_wrong("eval runs/a --examples 0", "isomer eval: --examples: expected a whole number of at least 1, got 0");
+  expect_wrong("generate runs/a --prompt a --tokens few",
+               "isomer generate: --tokens: expected a whole number of at least 0, got few");
 }
 
 TEST_F(Cli, ApplyAnswersWrongRequestsInOneLine) {
@@ -214,6 +217,7 @@ TEST_F(Cli, TasksListsThemAndShowsExamples) {
   expect_wrong("tasks mqar --set pears=3", "isomer tasks: mqar: unknown option pears, did you mean pairs?");
   expect_wrong("tasks --show 3", "isomer tasks: expected a task with --set and --show, got none");
   expect_wrong("tasks mqar --split dev", "isomer tasks: expected --split train or test, got dev");
+  expect_wrong("tasks mqar --first -1", "isomer tasks: --first: expected a whole number of at least 0, got -1");
 }
 
 }  // namespace

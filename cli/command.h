@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "isomer/base/index.h"
 #include "isomer/base/settings.h"
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace isomer::cli {
 
@@ -40,6 +42,8 @@ using Command = std::function<int()>;
 
 /// Declares --threads; 0 stands for all cores.
 void add_threads(CLI::App& app, int& threads, const std::string& what = "How many threads");
+/// The option takes whole numbers from `least` on. (CLI11's own check answers with the largest double, all digits of it.)
+void require_at_least(CLI::Option& option, Index least);
 /// Declares --set key=value, which may be repeated; settings_of reads what was given.
 void add_set(CLI::App& app, std::vector<std::string>& set, const std::string& help);
 [[nodiscard]] Settings settings_of(const std::vector<std::string>& set);

@@ -157,8 +157,9 @@ Command convert_command(CLI::App& app) {
   app.add_option("--mixer", request->mixer, "The preset that takes the place of the old mixers")->required();
   app.add_option("--out", request->out, "Folder of the new run")->required();
   app.add_option("--layers", request->layers, "Which layers, e.g. 0,2 or 1-3 [all]");
-  app.add_option("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [0]")
-      ->check(CLI::NonNegativeNumber);
+  CLI::Option* const transfer =
+      app.add_option("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [0]");
+  require_at_least(*transfer->type_name("N"), 0);
   add_set(app, request->settings, "A key of the new recipe, e.g. mixer.luna.features=16 or train.steps=500");
   app.add_flag("--json", request->json, "One JSON object instead of a table");
   add_threads(app, request->threads);

@@ -44,8 +44,8 @@ Command eval_command(CLI::App& app) {
   app.add_option("run", request->run, "Folder of a run")->required();
   app.add_option("--task", request->task, "Another task than the run's")->type_name("NAME");
   add_set(app, request->settings, "An option of the task, e.g. task.length=256; may be repeated");
-  app.add_option("--examples", request->examples, "Test examples [1024]")->check(CLI::PositiveNumber);
-  app.add_option("--batch", request->batch, "Examples at once [as in training]")->check(CLI::PositiveNumber);
+  require_at_least(*app.add_option("--examples", request->examples, "Test examples [1024]")->type_name("N"), 1);
+  require_at_least(*app.add_option("--batch", request->batch, "Examples at once [as in training]")->type_name("N"), 1);
   app.add_flag("--json", request->json, "One JSON object instead of a line");
   add_threads(app, request->threads);
   app.footer(

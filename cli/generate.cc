@@ -97,7 +97,7 @@ Command generate_command(CLI::App& app) {
   auto request = std::make_shared<Request>();
   app.add_option("run", request->run, "Folder of a run")->required();
   app.add_option("--prompt", request->prompt, "Text (or token numbers, for tasks other than text) to go on from")->required();
-  app.add_option("--tokens", request->tokens, "How many to generate [200]")->check(CLI::NonNegativeNumber);
+  require_at_least(*app.add_option("--tokens", request->tokens, "How many to generate [200]")->type_name("N"), 0);
   app.add_option("--temperature", request->temperature, "0 takes the likeliest token [0.8]");
   app.add_option("--top-k", request->top_k, "Draw among the k likeliest; 0: all [0]");
   app.add_option("--seed", request->seed, "Of the draws [1]");

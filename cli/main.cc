@@ -115,6 +115,14 @@ void add_threads(CLI::App& app, int& threads, const std::string& what) {
   app.add_option("--threads", threads, what + "; all cores if not given")->check(CLI::Range(1, 1024))->type_name("N");
 }
 
+void require_at_least(CLI::Option& option, Index least) {
+  option.check([least](const std::string& text) {
+    Index value = 0;
+    const bool fits = parse_number(text, value) && value >= least;
+    return fits ? std::string() : "expected a whole number of at least " + std::to_string(least) + ", got " + text;
+  });
+}
+
 void add_set(CLI::App& app, std::vector<std::string>& set, const std::string& help) {
   app.add_option("--set", set, help)->type_name("KEY=VALUE")->allow_extra_args(false);
 }

@@ -185,7 +185,7 @@ Command tasks_command(CLI::App& app) {
   app.add_option("TASK", request->task, "Which task; all are listed if none is named");
   add_set(app, request->set, "An option of the task; may be repeated");
   app.add_option("--show", request->show, "Print so many examples")->check(CLI::Range(0, 1000))->type_name("N");
-  app.add_option("--first", request->first, "The first example to print")->check(CLI::NonNegativeNumber)->type_name("I");
+  require_at_least(*app.add_option("--first", request->first, "The first example to print")->type_name("I"), 0);
   app.add_option("--split", request->split, "train or test")->type_name("SPLIT");
   app.add_flag("--json", request->json, "Print one JSON object");
   app.footer("Example:\n  isomer tasks mqar --set length=32 --set pairs=2 --show 1");
