@@ -58,12 +58,15 @@ class Display {
   Progress progress_;
 };
 
-std::string default_folder(const std::string& recipe) {
-  const std::string stem = std::filesystem::path(recipe).stem().string();
-  for (int i = 1;; ++i) {
-    std::string path = "runs/" + stem + (i == 1 ? "" : "-" + std::to_string(i));
-    if (!std::filesystem::exists(path)) return path;
+/// Of runs/NAME, runs/NAME-2, … the first that is not there, or with --resume the last that is.
+std::string default_folder(const Request& request) {
+  const std::string first = "runs/" + std::filesystem::path(request.recipe).stem().string();
+  std::string last = first, path = first;
+  for (int i = 2; std::filesystem::exists(path); ++i) {
+    last = path;
+    path = first + "-" + std::to_string(i);
   }
+  return request.resume ? last : path;
 }
 
 int print_plan(Session& session) {
@@ -110,7 +113,7 @@ std::unique_ptr<Tensorboard> board_for(const Request& request, const RunFolder& 
 }
 
 int train_request(const Request& request) {
-  const std::string folder = request.out.empty() ? default_folder(request.recipe) : request.out;
+  const std::string folder = request.out.empty() ? default_folder(request) : request.out;
   const Recipe recipe = read_recipe(request.recipe, request.settings);
   if (request.print_config) {
     std::cout << to_toml(recipe);
@@ -145,8 +148,8 @@ Command train_command(CLI::App& app) {
   auto request = std::make_shared<Request>();
   app.add_option("recipe", request->recipe, "TOML file with model, task and training")->required();
   add_set(app, request->settings, "Override a key, e.g. train.steps=100; may be repeated");
-  app.add_option("--out", request->out, "Folder of the run [runs/NAME]");
-  app.add_flag("--resume", request->resume, "Go on with the run in --out");
+  app.add_option("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]");
+  app.add_flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
   app.add_flag("--print-config", request->print_config, "Print the recipe with every default and stop");
   app.add_flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
   app.add_flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too, in RUN/tensorboard");

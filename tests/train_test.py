@@ -77,6 +77,10 @@ def main():
         expect(run(top / "full", "--resume").returncode == 0, "resume after a full disk")
         expect(record(top / "full") == want, "a run after a full disk differs")
 
+        for options, folder in ((), "recipe"), ((), "recipe-2"), (["--resume"], "recipe-2"):
+            unnamed = isomer("train", "recipe.toml", "--threads", 1, *options, cwd=top)
+            expect(unnamed.returncode == 0 and unnamed.stdout.endswith(f"run in runs/{folder}\n"), f"without --out: {unnamed}")
+
         again = run(top / "whole")
         expect(again.returncode == 2 and "--resume" in again.stderr, "a folder with a run is refused: " + again.stderr)
         other = run(top / "whole", "--resume", "--set", "train.lr=1")
