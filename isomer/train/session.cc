@@ -102,6 +102,11 @@ Index step_of(const Checkpoint& checkpoint, const ModelConfig& model) {
 
 std::unique_ptr<Task> task_of(const Recipe& recipe) {
   try {
+    (void)find_task(recipe.task);
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, "task.name", error.what());
+  }
+  try {
     return make_task(recipe.task, recipe.task_settings);
   } catch (const Error& error) {
     fail_in_recipe(recipe, "task", error.what());
@@ -165,7 +170,11 @@ void Session::prepare() {
                         .clip = t.clip};
   check(optimiser_options_);
   schedule_ = {.kind = schedule_named(t.schedule), .steps = t.steps, .warmup = t.warmup, .final_fraction = t.final_lr};
-  check(schedule_);
+  try {
+    check(schedule_);
+  } catch (const Error& error) {
+    fail_in_recipe(recipe_, "train.warmup", error.what());
+  }
 }
 
 Optimiser<float>& Session::optimiser() {
@@ -275,6 +284,8 @@ std::unique_ptr<Session> open_run(const std::string& path, Context& context) {
 
 std::unique_ptr<Session> open_run_on(const std::string& path, const std::string& task, const Overrides& options,
                                      Context& context) {
+  // Not a mistake of the run's recipe, which would be blamed for it.
+  if (!task.empty()) (void)find_task(task);
   const RunFolder folder = RunFolder::open(path);
   const Checkpoint checkpoint = folder.load_latest_model();
   const Recipe recipe = read_recipe(folder.recipe_path());

@@ -45,6 +45,18 @@ TEST(Session, NamesTheLayerThatSpoilsTheGradientOfAFiniteLoss) {
   EXPECT_EQ(session.steps_done(), 0);
 }
 
+TEST(Session, NamesThePlaceOfAMistake) {
+  Context context(1);
+  const auto error_of = [&](const std::string& text, const Overrides& overrides) {
+    return tests::error_of([&] { const Session session(parse_recipe(parse_toml(text, "small.toml"), overrides), context); });
+  };
+  const std::string small = tests::kSmallRecipe;
+  EXPECT_EQ(error_of(small, {"task.name=mqqar"}), "--set: unknown task mqqar, did you mean mqar?");
+  EXPECT_EQ(error_of("[task]\nlength = 64\nname = \"mqqar\"\n", {}), "small.toml:3: unknown task mqqar, did you mean mqar?");
+  EXPECT_EQ(error_of(small + "warmup = 8\n", {"train.steps=5"}),
+            "small.toml:16: schedule: expected warmup from 0 to steps = 5, got 8");
+}
+
 /// A run with one checkpoint.
 class OpenRunOn : public ::testing::Test {
  protected:
@@ -88,7 +100,7 @@ TEST_F(OpenRunOn, RefusesWhatTheModelCannotDo) {
   EXPECT_EQ(error_of("", {"task.vocabulary=128"}),
             "mqar: expected at most 64 different tokens, which is what the model has, got 128");
   EXPECT_EQ(error_of("regression", {}), "regression: expected a task for models of the kind language, got one for regression");
-  EXPECT_EQ(error_of("mqqar", {}), path_ + "/recipe.toml: unknown task mqqar, did you mean mqar?");
+  EXPECT_EQ(error_of("mqqar", {}), "unknown task mqqar, did you mean mqar?");
   EXPECT_EQ(error_of("induction", {"task.pairs=2"}), "--set: induction: unknown option pairs, did you mean seed?");
   EXPECT_EQ(error_of("", {"train.batch=2"}), "--set: expected an option of the task (task.length=256), got train.batch=2");
 }
