@@ -6,7 +6,6 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
-#include "isomer/base/suggest.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/train/session.h"
 
@@ -28,7 +27,7 @@ std::string key_named(const std::string& name) {
   }
   // Options of tasks and mixers are checked by them.
   if (name == "mixer" || name.starts_with("task.") || name.starts_with("mixer.")) return name;
-  fail("--grid", "unknown key ", name, did_you_mean(name, known));
+  fail("--grid", "unknown key ", name, key_hint(name, known));
 }
 
 void add_piece(std::vector<GridAxis>& axes, std::string piece) {

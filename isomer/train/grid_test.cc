@@ -62,6 +62,7 @@ TEST_F(Grid, NamesTheMistake) {
   EXPECT_EQ(error_of({"mixr=gla"}), "--grid: unknown key mixr, did you mean mixer?");
   EXPECT_EQ(error_of({"train.lrr=1"}), "--grid: unknown key train.lrr, did you mean train.lr?");
   EXPECT_EQ(error_of({"widht=1"}), "--grid: unknown key widht, did you mean width?");
+  EXPECT_EQ(error_of({"pairs=2,4"}), "--grid: unknown key pairs, did you mean task.pairs?");
   EXPECT_EQ(error_of({"lr=1,2", "train.lr=3"}), "--grid: expected each key once, got train.lr twice");
   EXPECT_EQ(error_of({"lr=1,2,1"}), "--grid: expected each value of lr once, got 1 twice");
   EXPECT_EQ(error_of({"lr="}), "--grid: expected a value of lr, got none");

@@ -7,6 +7,8 @@
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
 #include "isomer/base/suggest.h"
+#include "isomer/mixers/preset.h"
+#include "isomer/tasks/task.h"
 
 namespace isomer {
 
@@ -228,7 +230,7 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   const std::vector<std::string> known = recipe_keys();
   for (const TomlEntry& entry : entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end())
-      throw Error(place(recipe, entry.key) + "unknown key " + entry.key + did_you_mean(entry.key, known));
+      throw Error(place(recipe, entry.key) + "unknown key " + entry.key + key_hint(entry.key, known));
   if (recipe.task.empty()) throw Error(recipe.name + ": expected task.name, got none");
   (void)layers_of(recipe.model);
   return recipe;
@@ -240,6 +242,19 @@ std::vector<std::string> recipe_keys() {
   bind(recipe, names);
   names.keys.emplace_back("task.name");
   return names.keys;
+}
+
+std::string key_hint(const std::string& key, const std::vector<std::string>& known) {
+  for (const std::string& whole : known)
+    if (whole.ends_with("." + key)) return ", did you mean " + whole + "?";
+  const auto among = [&](const auto& options) {
+    return std::ranges::any_of(options, [&](const auto& option) { return option.name == key; });
+  };
+  for (const TaskType* task : tasks())
+    if (among(options_of(*task))) return ", did you mean task." + key + "?";
+  for (const Preset* preset : presets())
+    if (among(options_of(*preset, {}))) return ", did you mean mixer.all." + key + "?";
+  return did_you_mean(key, known);
 }
 
 Recipe with_task(Recipe recipe, const std::string& task, const Overrides& options) {

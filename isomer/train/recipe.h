@@ -78,6 +78,10 @@ using Overrides = std::vector<std::string>;
 /// Every key of a recipe but the options of tasks and mixers: "model.width", "train.lr", …
 [[nodiscard]] std::vector<std::string> recipe_keys();
 
+/// ", did you mean …?" for a key that is none: the whole key, if that was its last part, also of an option of a task or a mixer;
+/// else the nearest of `known`.
+[[nodiscard]] std::string key_hint(const std::string& key, const std::vector<std::string>& known);
+
 /// The recipe with another task, or with other options of its own one: "task.KEY=VALUE". The options of the recipe stay unless
 /// the task is another. Throws Error for an override of anything else.
 [[nodiscard]] Recipe with_task(Recipe recipe, const std::string& task, const Overrides& options);

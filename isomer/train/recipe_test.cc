@@ -52,6 +52,9 @@ TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nstesp = 3\n"),
             "small.toml:4: unknown key train.stesp, did you mean train.steps?");
   EXPECT_EQ(error_of(kSmall, {"train.lrr=1"}), "--set: unknown key train.lrr, did you mean train.lr?");
+  EXPECT_EQ(error_of(kSmall, {"seed=2"}), "--set: unknown key seed, did you mean train.seed?");
+  EXPECT_EQ(error_of(kSmall, {"pairs=2"}), "--set: unknown key pairs, did you mean task.pairs?");
+  EXPECT_EQ(error_of(kSmall, {"heads=2"}), "--set: unknown key heads, did you mean mixer.all.heads?");
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nsteps = 0\n"),
             "small.toml:4: expected a whole number of at least 1 for train.steps, got 0");
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[model]\nmlp = \"swigl\"\n"),
