@@ -6,6 +6,7 @@
 
 #include "isomer/base/rng.h"
 #include "isomer/base/stopwatch.h"
+#include "isomer/base/suggest.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/nn/init.h"
 
@@ -85,6 +86,18 @@ void check_mixer_tables(const Recipe& recipe, const std::vector<std::string>& la
   }
 }
 
+/// Options in [mixer.all] may be for mixers that other runs of a sweep have, but somebody must know them.
+void check_shared_options(const Recipe& recipe) {
+  const auto all = recipe.mixers.find("all");
+  if (all == recipe.mixers.end()) return;
+  std::vector<std::string> known;
+  for (const Preset* preset : presets())
+    for (const MixerOption& option : options_of(*preset, {})) known.push_back(option.name);
+  for (const auto& [name, value] : all->second)
+    if (std::ranges::find(known, name) == known.end())
+      fail_in_recipe(recipe, "mixer.all", "unknown option " + name + did_you_mean(name, known));
+}
+
 /// The step where the checkpoint was made. Throws Error if it is of another model than this one or of a newer version.
 Index step_of(const Checkpoint& checkpoint, const ModelConfig& model) {
   try {
@@ -134,6 +147,7 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   config.outputs = task.outputs;
   config.length = task.length;
   check_mixer_tables(recipe, names);
+  check_shared_options(recipe);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Place place{.width = m.width, .layer = Index(i), .layers = Index(names.size())};
     try {
