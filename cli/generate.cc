@@ -1,5 +1,6 @@
 // isomer generate: text or tokens streamed from a run's language model.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "cli/command.h"
@@ -59,12 +60,21 @@ std::string reading(Session& session, const std::string& weights, double state_b
          " GB/s: " + formatted("%.0f", 100 * rate / most) + " % of " + formatted("%.1f", most);
 }
 
+/// Before anything is printed: a model with learned positions has no more of them.
+void require_positions(const ModelConfig& model, Index prompt, Index tokens) {
+  if (!has_positions(model) || prompt + tokens <= model.length) return;
+  throw Error("--tokens: expected at most " + std::to_string(std::max<Index>(model.length - prompt, 0)) + " after a prompt of " +
+              std::to_string(prompt) + ", for the model has " + std::to_string(model.length) + " learned positions, got " +
+              std::to_string(tokens));
+}
+
 int generate_request(const Request& request) {
   Context context(request.threads);
   const auto session = open_run(request.run, context);
   if (session->config().kind != ModelKind::language)
     throw Error(request.run + ": expected a run of a language model, got a " + std::string(name_of(session->config().kind)));
   const std::vector<std::int64_t> prompt = tokens_of(request.prompt, *session);
+  require_positions(session->config(), Index(prompt.size()), request.tokens);
   Sampler sampler({.temperature = request.temperature, .top_k = request.top_k}, request.seed);
   if (request.weights == "bf16") session->parameters().round_to_bf16();
   Model<float>& model = session->model();

@@ -53,6 +53,12 @@ def main():
         sizes = [int(result.stderr.split(" bytes of ")[0].split()[-1]) for result in said]
         expect(sizes[2] // 2 < sizes[0] == sizes[1] < 0.6 * sizes[2], f"bf16 should read about half as much, got {sizes}")
 
+        learned = run(top / "learned", "--set", "model.positions=true", "--set", "train.steps=1")
+        expect(learned.returncode == 0, learned.stderr)
+        for tokens, status in (29, 0), (30, 2):
+            said = isomer("generate", top / "learned", "--prompt", "1 2 3", "--tokens", tokens)
+            expect(said.returncode == status and bool(said.stdout) == (status == 0), f"{tokens} tokens after 3 of 32: {said}")
+
         kills = killed_at_random(top / "killed", seed=7)
         expect(kills > 0, "the run was never killed")
         expect(record(top / "killed") == want, f"a run that was killed {kills} times differs")
