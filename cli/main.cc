@@ -13,6 +13,8 @@ namespace isomer::cli {
 namespace {
 /// One line on stderr, whatever the names in files and arguments are made of.
 int complain(const std::string& who, std::string text, Status status) {
+  // Some commands are called like what they call: `isomer convert` fails in convert().
+  if (const std::string again = who.substr(who.rfind(' ') + 1) + ": "; text.starts_with(again)) text.erase(0, again.size());
   constexpr std::size_t kLongest = 1000;
   if (text.size() > kLongest) text = text.substr(0, kLongest) + " …";
   for (char& c : text)

@@ -77,6 +77,8 @@ def main():
         expect("psi.hidden.weight" in said and "--resume" in said, "what is new, and how to go on: " + said)
         again = run("convert", top / "old", "--mixer", "luna", "--out", top / "luna", status=2)
         expect("expected a folder without a run" in again, again)
+        said = run("convert", top / "old", "--mixer", "luna", "--layers", "2", "--out", top / "no", status=2)
+        expect(said == "isomer convert: expected layers from 0 to 1, got 2\n", "the name once: " + said)
         for layers in ("2", "a", "1-0", ",0"):
             expect("layers" in run("convert", top / "old", "--mixer", "luna", "--layers", layers, "--out", top / "no", status=2), layers)
         mamba = run("convert", top / "old", "--mixer", "mamba", "--out", top / "no", status=2)
