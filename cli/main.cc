@@ -72,7 +72,9 @@ int run(CLI::App& app, const std::vector<Entry>& commands) {
 int program(int argc, char** argv) {
   // A file that meets a size limit is then an error of write(), which cleans up, instead of the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  CLI::App app("Attention-family laws and layers on a CPU: apply them, check them, time them, look at them.", "isomer");
+  CLI::App app(
+      "Attention-family laws and layers on a CPU: apply them, check them, time them, look at them, train models of them.",
+      "isomer");
   app.set_version_flag("--version", "isomer " ISOMER_VERSION);
   app.require_subcommand(0, 1);
   app.allow_extras();
