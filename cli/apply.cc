@@ -1,5 +1,6 @@
 // isomer apply: a law on the tensors of a safetensors file.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/command.h"
 #include "isomer/base/error.h"
@@ -15,6 +16,17 @@ struct Request {
   std::vector<std::string> set;
 };
 
+/// Every floating input of a call with gradients has one in the file: of scales and counts, which are no variables, zeros.
+void add_zero_gradients(const Law& law, const Tensors& inputs, Tensors& outputs) {
+  for (const TensorSpec& spec : law.inputs()) {
+    const auto given = inputs.find(std::string(spec.name));
+    if (given == inputs.end() || differentiable(spec.domain) || !floating(given->second.type())) continue;
+    Tensor zeros(given->second.type(), given->second.shape());
+    std::fill_n(zeros.bytes(), zeros.size() * bytes_of(zeros.type()), std::byte{0});
+    outputs["grad_" + given->first] = std::move(zeros);
+  }
+}
+
 int apply_request(const Request& request) {
   if (request.law.empty()) throw Error("expected a law, got none");
   const Law& law = find_law(request.law);
@@ -24,7 +36,8 @@ int apply_request(const Request& request) {
   const Settings settings = settings_of(request.set);
   const Tensors inputs = read_safetensors(request.inputs);
   Context context(request.threads);
-  const Tensors outputs = apply(law, {inputs, settings, form, context});
+  Tensors outputs = apply(law, {inputs, settings, form, context});
+  if (wants_gradients(inputs)) add_zero_gradients(law, inputs, outputs);
   try {
     write_safetensors(request.output, outputs);
   } catch (const Error& problem) {

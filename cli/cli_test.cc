@@ -82,6 +82,33 @@ TEST_F(CliApply, WritesWhatTheLibraryComputes) {
   EXPECT_EQ(files(), (std::set<std::string>{"in.safetensors", "out.safetensors"}));
 }
 
+TEST_F(CliApply, HasZerosForGradientsOfScalesAndCounts) {
+  const std::vector<std::pair<std::string, std::string>> kinds{{"max", "initial_max"}, {"subtract", "initial_count"}};
+  for (const auto& [normaliser, scale] : kinds) {
+    inputs =
+        random_inputs(find_law("scalar_decay"),
+                      {.label = "", .settings = {{"normaliser", normaliser}}, .with = {"initial_state", scale}}, Type::f32, 1);
+    inputs["grad_o"] = inputs["v"].clone();
+    write_safetensors(in, inputs);
+    const Result result = run("apply scalar_decay --inputs '" + in + "' --output '" + out + "' --set normaliser=" + normaliser);
+    ASSERT_EQ(result.status, 0) << result.err;
+    const Tensors got = read_safetensors(out);
+    const Tensor& zeros = got.at("grad_" + scale);
+    EXPECT_EQ(zeros.shape(), inputs.at(scale).shape());
+    for (Index i = 0; i < zeros.size(); ++i) EXPECT_EQ(zeros.data<float>()[i], 0.0f);
+    EXPECT_TRUE(got.contains("grad_initial_state"));
+  }
+}
+
+TEST_F(Cli, AFullDiskIsAFailure) {
+  for (const char* command : {"list", "list --json", "tasks", "show gla"}) {
+    // The rest of the line, which would send the output to a file, is a comment.
+    const Result result = run(std::string(command) + " >/dev/full 2>'" + path(".err") + "' #");
+    EXPECT_EQ(result.status, 1) << command;
+    EXPECT_TRUE(result.err.ends_with("cannot write the output\n")) << result.err;
+  }
+}
+
 TEST_F(CliApply, NamesTheNearestTensorAndOption) {
   const Result option = apply_file("--set windw=3");
   EXPECT_EQ(option.status, 2);

@@ -2,7 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <new>
+#include <stdexcept>
 
 #include "cli/command.h"
 #include "isomer/base/error.h"
@@ -64,7 +66,10 @@ int run(CLI::App& app, const std::vector<Entry>& commands) {
   for (const Entry& command : commands) {
     if (!command.app->parsed()) continue;
     refuse_extras(*command.app);
-    return command.run();
+    const int status = command.run();
+    // What was printed last may be waiting still, and a full disk only shows then.
+    if (status == kDone && (!std::cout.flush() || std::fflush(stdout) != 0)) throw std::runtime_error("cannot write the output");
+    return status;
   }
   throw Error("expected a command (isomer --help lists them), got none");
 }

@@ -1,6 +1,5 @@
 #include "isomer/laws/scalar_decay/scalar_decay_law.h"
 
-#include <algorithm>
 #include <array>
 
 #include "isomer/laws/named_call.h"
@@ -84,15 +83,6 @@ struct Run : NamedCall<T> {
     scalar_decay_vjp(in, options, call.form, {.o = input("grad_o"), .final_states = states("grad_final_"), .tape = &tape}, grad,
                      call.context);
     if (fixed()) sum_tokens(grad.log_decay, like("log_decay"));
-    // Scales and counts are no variables.
-    for (const char* name : {"initial_max", "initial_count"})
-      if (given(name)) out[std::string("grad_") + name] = zeros(call.inputs.at(name).shape());
-  }
-
-  static Tensor zeros(const std::vector<Index>& shape) {
-    Tensor x(type_of<T>, shape);
-    std::fill_n(x.data<T>(), x.size(), T(0));
-    return x;
   }
 
   /// A decay of the head is shared by all its tokens.
