@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/bench_train.h"
 #include "cli/command.h"
 #include "cli/compare.h"
 #include "cli/layers.h"
@@ -21,7 +22,7 @@ struct Request {
   std::vector<std::string> laws;
   std::string form;
   std::vector<std::string> presets;
-  bool json = false, quick = false, serve = false, explain = false, crossover = false, layers = false;
+  bool json = false, quick = false, serve = false, explain = false, crossover = false, layers = false, train = false;
   Index size = 64;
   int threads = 0;
 };
@@ -115,13 +116,15 @@ int bench_request(const Request& request) {
     serve();
     return kDone;
   }
+  require(request.presets.empty() || request.layers || request.train, "--preset", "expected --layers or --train beside it");
   std::vector<const Law*> some;
   for (const std::string& name : request.laws) some.push_back(&find_law(name));
   if (some.empty()) some.assign(laws().begin(), laws().end());
   if (!request.form.empty()) (void)form_named(request.form);
   Context context(request.threads);
-  if (request.layers) {
-    bench_layers({.presets = request.presets, .quick = request.quick, .json = request.json}, context);
+  if (request.layers || request.train) {
+    const PresetBench what{.presets = request.presets, .quick = request.quick, .json = request.json};
+    request.layers ? bench_layers(what, context) : bench_training(what, context);
     return kDone;
   }
   if (request.explain) explain(some, context, request.quick, request.json);
@@ -162,16 +165,17 @@ Command bench_command(CLI::App& app) {
       ->excludes(explain);
   CLI::Option* layers =
       app.add_flag("--layers", request->layers, "Whole mixers, and how much of their time is outside of products and laws");
-  app.add_option("--preset", request->presets, "For --layers: which mixer; may be repeated, all if not given")
+  app.add_flag("--train", request->train, "Steps of training a language model of four layers")->excludes(layers);
+  app.add_option("--preset", request->presets, "For --layers and --train: which mixer; may be repeated, all if not given")
       ->type_name("PRESET")
-      ->allow_extra_args(false)
-      ->needs(layers);
+      ->allow_extra_args(false);
   app.add_option("--size", request->size, "Size of a head, for --crossover")->type_name("K")->check(CLI::Range(1, 512));
   app.add_flag("--serve", request->serve, "Answer timing requests, one JSON object a line");
   add_threads(app, request->threads);
   app.footer(
       "GFLOP/s are nominal, from the cost model of the law; the peak is that of sgemm, measured in the same run with the same\n"
-      "threads. A law whose check fails is not timed.\nExample:\n  isomer bench --law attention --threads 1 --quick");
+      "threads. A law whose check fails is not timed.\nExamples:\n  isomer bench --law attention --threads 1 --quick\n"
+      "  isomer bench --train --preset gla --quick");
   return [request] { return bench_request(*request); };
 }
 

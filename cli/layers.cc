@@ -1,18 +1,13 @@
 #include "cli/layers.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/report.h"
 #include "cli/timing.h"
 #include "isomer/base/stopwatch.h"
-#include "isomer/kernels/gemm/peak.h"
 #include "isomer/mixers/cost.h"
-#include "isomer/mixers/preset.h"
 #include "isomer/nn/init.h"
 #include "isomer/nn/mixer.h"
-#include "isomer/nn/mixer_check.h"
 
 namespace isomer::cli {
 
@@ -86,21 +81,6 @@ LayerRow time_layer(const LayerCase& what, double peak, Context& context, double
   return row;
 }
 
-/// Why the preset must not be timed; empty if it may.
-std::string red_row(const Preset& preset, Context& context) {
-  const std::array<MixerCase, 1> plain{MixerCase{"as it is", {}}};
-  for (const CheckRow& row : check(preset, plain, context, {.types = {Type::f32}}))
-    if (!row.pass) return row.form + " " + row.quantity + " is off by " + formatted("%.1e", row.error);
-  return {};
-}
-
-std::vector<const Preset*> chosen(const LayersRequest& request) {
-  std::vector<const Preset*> some;
-  for (const std::string& name : request.presets) some.push_back(&find_preset(name));
-  if (some.empty()) some.assign(presets().begin(), presets().end());
-  return some;
-}
-
 std::vector<LayerCase> cases_of(const Preset& preset, bool quick) {
   std::vector<LayerCase> cases;
   for (const Index width : {256, 512})
@@ -109,8 +89,6 @@ std::vector<LayerCase> cases_of(const Preset& preset, bool quick) {
         if (!quick || (width == 256 && T == 1024)) cases.push_back({&preset, width, T, backward});
   return cases;
 }
-
-std::string percent(double share) { return formatted("%.0f%%", 100 * share); }
 
 void print_table(const std::vector<LayerRow>& rows, int threads) {
   Table table({"preset", "law", "form", "direction", "width", "T", "threads", "tokens/s", "±", "GFLOP/s", "of peak", "products",
@@ -152,24 +130,16 @@ nlohmann::ordered_json as_json(const LayerRow& row, int threads) {
 }
 }  // namespace
 
-void bench_layers(const LayersRequest& request, Context& context) {
+void bench_layers(const PresetBench& request, Context& context) {
   std::vector<LayerRow> rows;
-  std::string refused;
-  for (const Preset* preset : chosen(request)) {
-    const Progress progress;
-    const std::string name(preset->name);
-    progress.show("checking " + name + " before it is timed");
-    if (const std::string red = red_row(*preset, context); !red.empty()) {
-      refused.append(refused.empty() ? "" : "; ").append(name).append(" is not timed because its check fails: ").append(red);
-      continue;
-    }
-    progress.show("the sgemm peak");
-    const double peak = measure_peak(context);
-    for (const LayerCase& what : cases_of(*preset, request.quick)) {
-      progress.show(name + " " + what.direction() + " width " + std::to_string(what.width) + " T " + std::to_string(what.T));
-      rows.push_back(time_layer(what, peak, context, request.quick ? 0.2 : 1.0));
-    }
-  }
+  const std::string refused =
+      each_sound_preset(request, context, [&](const Preset& preset, double peak, const Progress& progress) {
+        for (const LayerCase& what : cases_of(preset, request.quick)) {
+          progress.show(std::string(preset.name) + " " + what.direction() + " width " + std::to_string(what.width) + " T " +
+                        std::to_string(what.T));
+          rows.push_back(time_layer(what, peak, context, request.quick ? 0.2 : 1.0));
+        }
+      });
   if (request.json) {
     auto all = nlohmann::ordered_json::array();
     for (const LayerRow& row : rows) all.push_back(as_json(row, context.threads()));

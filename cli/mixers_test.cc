@@ -1,4 +1,4 @@
-// list, show and bench --layers.
+// list, show, bench --layers and bench --train.
 #include <nlohmann/json.hpp>
 
 #include "cli/testing.h"
@@ -60,6 +60,26 @@ TEST_F(Cli, TimesLayersAndWhatIsOutsideOfTheirKernels) {
   }
   EXPECT_EQ(rows.at(3).at("direction"), "forward+backward");
   expect_wrong("bench --layers --preset glaa", "isomer bench: unknown preset glaa, did you mean gla?");
+}
+
+TEST_F(Cli, TimesStepsOfTraining) {
+  const Result result = run("bench --train --quick --json --preset gla");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const json rows = json::parse(result.out).at("rows");
+  ASSERT_EQ(rows.size(), 1u);
+  const json& row = rows.at(0);
+  EXPECT_EQ(row.at("subject"), "gla");
+  EXPECT_EQ(row.at("direction"), "train");
+  EXPECT_EQ(row.at("B"), 2);
+  EXPECT_EQ(row.at("T"), 512);
+  // Flops are six for each trained number, and more for the law.
+  const double per_token = row.at("gflops").get<double>() * row.at("us_per_token").get<double>() * 1e3;
+  EXPECT_GT(per_token, 6 * row.at("parameters").get<double>());
+  EXPECT_LT(per_token, 7 * row.at("parameters").get<double>());
+  EXPECT_NEAR(row.at("tokens_per_s").get<double>() * row.at("us_per_token").get<double>(), 1e6, 1);
+  EXPECT_GT(row.at("peak_share").get<double>(), 0.0);
+  expect_wrong("bench --train --layers", "isomer bench: --layers excludes --train");
+  expect_wrong("bench --preset gla", "isomer bench: --preset: expected --layers or --train beside it");
 }
 
 TEST_F(Cli, ShowsAMixer) {

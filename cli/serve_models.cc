@@ -7,23 +7,13 @@
 
 #include "cli/report.h"
 #include "isomer/base/error.h"
-#include "isomer/base/rng.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/safetensors.h"
-#include "isomer/mixers/preset.h"
-#include "isomer/models/cost.h"
-#include "isomer/models/model.h"
-#include "isomer/nn/init.h"
-#include "isomer/nn/optimiser.h"
 
 namespace isomer::cli {
 
 namespace {
 using nlohmann::json;
-
-constexpr std::uint64_t kSeed = 1;
-// Slow enough for any mixer, so that a run of steps stays finite.
-constexpr double kRate = 3e-4;
 
 Index size_of(const json& from, const char* name) {
   const Index size = from.at(name).get<Index>();
@@ -32,84 +22,47 @@ Index size_of(const json& from, const char* name) {
 }
 
 ModelConfig config_of(const json& from) {
-  ModelConfig config{.width = size_of(from, "width"), .mlp = MlpKind::gelu, .vocabulary = size_of(from, "vocabulary")};
-  const std::string preset(find_preset(from.at("preset").get<std::string>()).name);
-  config.layers.assign(std::size_t(size_of(from, "layers")), {preset});
-  return config;
+  return bench_config(from.at("preset").get<std::string>(),
+                      {size_of(from, "layers"), size_of(from, "width"), size_of(from, "vocabulary")});
 }
 
 /// The arrays that are saved beside the parameters, under names that no parameter has.
 using TokensByName = std::map<std::string, std::span<const std::int64_t>>;
+
+void save(const json& request, const BenchModel& model, const TokensByName& tokens) {
+  if (!request.contains("save")) return;
+  Tensors all = model.parameters.tensors();
+  for (const auto& [name, numbers] : tokens) {
+    Tensor tensor(Type::i64, {Index(numbers.size())});
+    std::ranges::copy(numbers, tensor.data<std::int64_t>());
+    all.emplace(name, std::move(tensor));
+  }
+  write_safetensors(request.at("save").get<std::string>(), all);
+}
 }  // namespace
 
-/// A model with random weights.
-struct ModelServer::Subject {
-  Parameters<float> parameters;
-  Model<float> model;
-
-  explicit Subject(const ModelConfig& config) : model(config, parameters) { initialise(parameters, kSeed); }
-  virtual ~Subject() = default;
-
-  [[nodiscard]] std::vector<std::int64_t> draw(Index count, std::uint64_t stream) const {
-    Rng rng(kSeed, stream);
-    std::vector<std::int64_t> tokens(static_cast<std::size_t>(count));
-    for (std::int64_t& token : tokens) token = std::int64_t(rng.below(std::uint64_t(model.config().vocabulary)));
-    return tokens;
-  }
-  void save(const json& request, const TokensByName& tokens) const {
-    if (!request.contains("save")) return;
-    Tensors all = parameters.tensors();
-    for (const auto& [name, numbers] : tokens) {
-      Tensor tensor(Type::i64, {Index(numbers.size())});
-      std::ranges::copy(numbers, tensor.data<std::int64_t>());
-      all.emplace(name, std::move(tensor));
-    }
-    write_safetensors(request.at("save").get<std::string>(), all);
-  }
-};
-
-struct ModelServer::Training : Subject {
-  Index B, T;
-  std::vector<std::int64_t> tokens, labels;
-  Optimiser<float> optimiser;
-  Tape<float> tape;
-
+struct ModelServer::Training : BenchTraining {
   Training(const json& request, Context& context)
-      : Subject(config_of(request.at("case"))),
-        B(size_of(request.at("case"), "B")),
-        T(size_of(request.at("case"), "T")),
-        tokens(draw(B * T, 1)),
-        labels(draw(B * T, 2)),
-        optimiser(parameters, {}),
-        tape(context) {
-    save(request, {{"tokens", tokens}, {"labels", labels}});
-  }
-
-  /// As Session::step, whose batches are of tasks. The loss.
-  double step() {
-    const double loss = model.loss(tape, {.B = B, .T = T, .tokens = tokens, .labels = labels}).loss;
-    tape.backward();
-    tape.clear();
-    (void)optimiser.step(kRate, tape.context());
-    parameters.zero_gradients();
-    return loss;
+      : BenchTraining(config_of(request.at("case")), size_of(request.at("case"), "B"), size_of(request.at("case"), "T"),
+                      context) {
+    save(request, *this, {{"tokens", tokens}, {"labels", labels}});
   }
 };
 
-struct ModelServer::Generation : Subject {
+struct ModelServer::Generation : BenchModel {
   Tape<float> tape;
   std::vector<std::int64_t> prompt;
   ModelState<float> state;
   std::int64_t first;
 
   Generation(const json& request, Context& context)
-      : Subject(config_of(request.at("case"))),
+      : BenchModel(config_of(request.at("case"))),
         tape(context, Record::no),
         prompt(draw(size_of(request.at("case"), "prompt"), 1)),
         state(model.start(1)) {
     const std::string weights = request.at("case").at("weights").get<std::string>();
     require(weights == "float32" || weights == "bf16", "weights", "expected float32 or bf16, got ", weights);
-    save(request, {{"tokens", prompt}});
+    save(request, *this, {{"tokens", prompt}});
     if (weights == "bf16") parameters.round_to_bf16();
     first = likeliest(model.prefill(tape, prompt, state));
   }
@@ -143,8 +96,7 @@ json ModelServer::train(const json& request, Context& context) {
   return {{"seconds", seconds},
           {"losses", losses},
           {"parameters", training.parameters.trained_size()},
-          // The backward pass counts twice.
-          {"law_flops_per_token", 3 * cost_of(training.model.config(), training.T).law_flops},
+          {"law_flops_per_token", training.law_flops_per_token()},
           {"isa", name_of(context.isa())},
           {"peak_mib", peak_memory_mib()}};
 }

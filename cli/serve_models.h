@@ -6,13 +6,12 @@
 //       -> {"seconds": [of each token], "tokens": […], "bytes" (that a token reads), "state_bytes", "isa", "peak_mib"}
 // "weights" is float32 or bf16. "save", which may be left out, is where weights and tokens are written before the first step, so
 // that a peer can start from the same. A model is kept until another case is asked for: steps go on from one request to the next,
-// and tokens start again after the prompt. Models have RMS norms, a GELU MLP of four widths and tied embeddings, and AdamW with
-// clipping trains them.
+// and tokens start again after the prompt.
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "isomer/base/context.h"
+#include "cli/bench_model.h"
 
 namespace isomer::cli {
 
@@ -25,14 +24,13 @@ class ModelServer {
   [[nodiscard]] nlohmann::json generate(const nlohmann::json& request, Context& context);
 
  private:
-  struct Subject;
   struct Training;
   struct Generation;
   template <class Work>
   [[nodiscard]] Work& prepare(const nlohmann::json& request, Context& context);
 
   std::string key_;  // of the request that `kept_` was made for
-  std::unique_ptr<Subject> kept_;
+  std::unique_ptr<BenchModel> kept_;
 };
 
 }  // namespace isomer::cli
