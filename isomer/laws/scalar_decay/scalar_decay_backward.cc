@@ -14,12 +14,6 @@ constexpr Index kSlice = 1024;
 constexpr Index kSaved = 3;
 
 template <class T>
-void copy_rows(const T* from, Index from_stride, T* to, Index to_stride, Index rows, Index width) {
-  for (Index i = 0; i < rows && from && to; ++i)
-    std::memcpy(to + i * to_stride, from + i * from_stride, std::size_t(width) * sizeof(T));
-}
-
-template <class T>
 struct Backward {
   const Plan<T>& plan;
   const ScalarDecayCotangents<T>& given;
@@ -50,11 +44,10 @@ struct Backward {
     for (Index t = 0; input.data && t < p.x.C; ++t) input.data[t * input.stride] = T(b.inner[t] + b.to_state[t]);
     if (!decay.data) return;
     // From the end: behind the last output that has a gradient all is exactly zero.
-    double after = 0, before = *b.kept, pairs = 0;
+    double after = 0, before = *b.kept;
     for (Index t = p.x.C; t-- > 0;) {
       after += b.from_state[t];
-      pairs -= b.between[t];
-      b.from_state[t] = after + pairs;
+      b.from_state[t] = after + b.between[t];
     }
     for (Index t = 0; t < p.x.C; ++t) {
       decay.data[t * decay.stride] = g.forgets(t) ? T(0) : T(b.from_state[t] + before);
@@ -107,7 +100,7 @@ struct Backward {
   template <Isa I>
   void chunk(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
     using Kernel = Kernels<T, I>;
-    Kernel::load(p.x, plan.rule, p.before, s, Factor::chunk);
+    Kernel::backward_load(p.x, plan.rule, p.before, s, b);
     Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_ahead(p.n, p.h, p.c));
     if (plan.rule.causal) finish<I>(p, s, b, back);
     Kernel::backward_write(p.x, plan.rule, p.before, s, b, back, p.about, Write::add);
@@ -122,10 +115,7 @@ struct Backward {
   // Keys and values of a global state reach the outputs through it alone.
   template <Isa I>
   void finish_global(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
-    Kernels<T, I>::load(p.x, plan.rule, p.before, s, Factor::chunk);
-    Kernels<T, I>::load_keys(p.x, plan.rule, p.before, b);
-    std::fill_n(b.grad_k, p.x.C * plan.K, T(0));
-    std::fill_n(b.grad_v, p.x.C * plan.V, T(0));
+    Kernels<T, I>::backward_load(p.x, plan.rule, p.before, s, b);
     std::fill_n(b.inner, p.x.C, 0.0);
     finish<I>(p, s, b, back);
   }
@@ -159,13 +149,10 @@ struct Backward {
     const Scratch<T> s = plan.take_scratch(workspace);
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const Piece p = piece(n, h, c);
-    Kernel::load(p.x, plan.rule, p.before, s, Factor::chunk);
-    const BackwardRows<T> io = rows_of(n, h, c);
-    Kernel::backward_read(p.x, plan.rule, p.before, s, b, io);
+    Kernel::backward_load(p.x, plan.rule, p.before, s, b);
+    Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_of(n, h, c));
     Kernel::backward_write(p.x, plan.rule, p.before, s, b, plan.edge(back, n, h, c), p.about, Write::set);
-    carries[plan.edge_index(n, h, c)] = *s.gates.carry;
-    copy_rows<T>(b.grad_k, plan.K, io.grad_k.data, io.grad_k.stride, p.x.C, plan.K);
-    copy_rows<T>(b.grad_v, plan.V, io.grad_v.data, io.grad_v.stride, p.x.C, plan.V);
+    carries[plan.edge_index(n, h, c)] = *s.gates.carry * *s.gates.jump;
     for (const double* part : {b.from_state, b.inner, b.between}) {
       std::copy_n(part, p.x.C, saved);
       saved += plan.C;
@@ -196,11 +183,7 @@ struct Backward {
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const Piece p = piece(n, h, c);
     if (!plan.rule.causal) return finish_global<I>(p, s, b, plan.edge(back, n, h, 0));
-    Kernels<T, I>::load(p.x, plan.rule, p.before, s, Factor::chunk);
-    Kernels<T, I>::load_keys(p.x, plan.rule, p.before, b);
-    const Rows<T> k = plan.rows(grad.k, n, h, c), v = plan.rows(grad.v, n, h, c);
-    copy_rows<T>(k.data, k.stride, b.grad_k, plan.K, p.x.C, plan.K);
-    copy_rows<T>(v.data, v.stride, b.grad_v, plan.V, p.x.C, plan.V);
+    Kernels<T, I>::backward_load(p.x, plan.rule, p.before, s, b);
     for (double* part : {b.from_state, b.inner, b.between}) {
       std::copy_n(saved, p.x.C, part);
       saved += plan.C;

@@ -61,11 +61,11 @@ struct Gates {
   Index* factored;                             // [1] rows (and columns) of which a weight is from_state_i · at_edge_j
   T* one;                                      // [C] 1 in the scale of output i (stabilised)
   Index* begin;                                // [C] first token that i sees: where all was last forgotten
-  T* carry;                                    // [1] weight of the old state in the new one
-  double* max;                                 // [1] stabiliser of the new state
+  T *carry, *jump;  // [1] weight of the old state in the new one; backward without that of an empty state in the chunk, the jump
+  double* max;      // [1] stabiliser of the new state
 
   /// Does token t forget all before it?
-  [[nodiscard]] ISOMER_INLINE bool forgets(Index t) const { return begin[t] == t && in[t] == -__builtin_inf(); }
+  [[nodiscard]] ISOMER_INLINE bool forgets(Index t) const { return *factored == 0 && begin[t] == t && in[t] == -__builtin_inf(); }
 };
 
 /// Scratch of the forward kernels.
@@ -85,13 +85,15 @@ struct Scratch {
 /// What the backward kernels need beside the above.
 template <class T>
 struct BackwardScratch {
-  T *k, *vt, *y;          // [C,K] k; [V,C] vᵀ; [C,V] gradient of o, then of the sums before the divisor
-  T *state_t, *back_t;    // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
-  T *p, *decay, *logits;  // [C,C] gradient of the weights; [C] decays and logits of a row
+  T *k, *vt, *y;        // [C,K] k; [V,C] vᵀ; [C,V] gradient of o, then of the sums before the divisor
+  T *state_t, *back_t;  // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
+  T *p, *decay;         // [C,C] gradient of the weights; [C,C] their decays where these do not factor
   T *grad_q, *grad_k, *grad_v, *through;  // [C,K] [C,K] [C,V] [C,K]
-  T *delta, *shift_k, *shift_v;           // [C] gradient of q·norm; [K] [V] means minus those of `about`
+  T *delta, *along_norm;                  // [C] gradient of q·norm; q·norm
+  T* columns;                             // [C] sums of pairs
+  T *shift_k, *shift_v;                   // [K] [V] means minus those of `about`
   // Gradients of the logarithms of what is multiplied, for the gates: of the state before in output i, of k_j in the outputs of
-  // the chunk, of k_j in the state after, and of the pairs that a gate at t + 1 stands between less those at t. [C]
+  // the chunk, of k_j in the state after, and of the pairs that a gate at t stands between. [C]
   double *from_state, *inner, *to_state, *between;
   double* kept;  // [1] of the state before in the state after
 };
@@ -105,8 +107,6 @@ struct BackwardRows {
 };
 
 enum class Write { add, set };
-/// Which weights are products of two factors: those of the first rows, as many as can be, or all of the chunk or none.
-enum class Factor { rows, chunk };
 
 /// Where a step reads the state [K,V] and where it leaves it: rows of V dense elements, the same memory or not.
 template <class T>
@@ -120,7 +120,7 @@ struct StepState {
 template <class T, Isa I>
 struct Kernels {
   /// Gates, kᵀ and v of the chunk into the scratch.
-  static void load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Factor factor) noexcept;
+  static void load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept;
   /// o, after load(). s.sv holds the state of `before`.
   static void read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
                    const Ahead<T>& ahead) noexcept;
@@ -135,8 +135,11 @@ struct Kernels {
   /// The means and max after the chunk, without its sums.
   static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
                     const Scratch<T>& s) noexcept;
-  /// Gradients that come from the chunk's own outputs, after load(): that of q is done and written to io.grad_q, those of k and v
-  /// (b.grad_k, b.grad_v) still lack what comes through the state.
+  /// Gates, k and v of the chunk into the scratch.
+  static void backward_load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
+                            const BackwardScratch<T>& b) noexcept;
+  /// Gradients that come from the chunk's own outputs, after backward_load(): that of q is done and written to io.grad_q, those
+  /// of k and v (b.grad_k, b.grad_v) still lack what comes through the state.
   static void backward_read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
                             const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
   /// Adds to those of k and v what comes through the state after the chunk, whose gradient is `back`, and writes them to
@@ -148,8 +151,6 @@ struct Kernels {
   /// comes from the chunk's outputs.
   static void backward_write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
                              const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about, Write mode) noexcept;
-  /// b.k = k, about the means of `before`.
-  static void load_keys(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const BackwardScratch<T>& b) noexcept;
   /// Token after token of one head, one pass over the state for each. `edge` (but its state) moves on.
   static void step(const Tokens<T>& x, const Rule& rule, const Edge<T>& edge, const StepState<T>& s, Rows<T> o) noexcept;
   /// to = carry · from + to over `count` elements: one step of the pass over edges.

@@ -138,13 +138,12 @@ ISOMER_INLINE T inverse_divisor(const Rule& rule, T den, T one) {
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
-                         Factor factor) noexcept {
+void Kernels<T, I>::load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept {
   using V = simd::Vec<T, I>;
   if (rule.gated) {
     const double max = rule.stabilised ? double(*before.max) : 0.0;
     scan_gates<T, I>(x, rule, max, s.gates);
-    if (!rule.causal || (factor == Factor::chunk && *s.gates.factored < x.C)) *s.gates.factored = 0;
+    if (!rule.causal) *s.gates.factored = 0;
     exponentials<T, I>(x, rule, max, s.gates);
   } else {
     *s.gates.carry = T(1);

@@ -56,7 +56,7 @@ struct Forward {
     ahead.add(to.data, to.stride, plan.V, x.C);
     plan.add_ahead(ahead, n, h, c + 1);
     if (plan.walks && o.present()) return Kernel::walk(x, plan.rule, edge, s, to, ahead);
-    Kernel::load(x, plan.rule, edge, s, Factor::rows);
+    Kernel::load(x, plan.rule, edge, s);
     if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c), ahead);
     if (c + 1 < plan.chunks(n) || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
   }
@@ -89,7 +89,7 @@ struct Forward {
       const Scratch<T> s = plan.take_scratch(workspace);
       const Edge<T> before = plan.edge(edges, n, h, c);
       const Tokens<T> x = plan.tokens(n, h, c);
-      Kernel::load(x, plan.rule, before, s, Factor::rows);
+      Kernel::load(x, plan.rule, before, s);
       Kernel::write(x, plan.rule, before, plan.edge(edges, n, h, c + 1), s, Write::set);
       carries[plan.edge_index(n, h, c)] = *s.gates.carry;
     });
@@ -120,7 +120,7 @@ struct Forward {
       plan.copy_edge(plan.edge(edges, n, h, plan.rule.causal ? c : plan.chunks(n)), edge);
       if (!plan.rule.causal) return read_global<I>(n, h, c, edge, s);
       const Tokens<T> x = plan.tokens(n, h, c);
-      Kernels<T, I>::load(x, plan.rule, edge, s, Factor::rows);
+      Kernels<T, I>::load(x, plan.rule, edge, s);
       Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c), {});
     });
   }

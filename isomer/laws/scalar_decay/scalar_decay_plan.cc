@@ -158,6 +158,7 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
   g.begin = workspace.take<Index>(row);
   g.factored = workspace.take<Index>(1);
   g.carry = workspace.take<T>(1);
+  g.jump = workspace.take<T>(1);
   g.max = workspace.take<double>(1);
   return beside(s, workspace);
 }
@@ -177,18 +178,19 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
   const auto take = [&](Index count) { return workspace.take<T>(count); };
   const auto doubles = [&](Index count) { return workspace.take<double>(count); };
   return {.k = take(C * K),
-          .vt = take(rule.causal ? V * row : 0),
+          .vt = take(V * row),
           .y = take(C * V),
           .state_t = take(V * K),
           .back_t = take(V * K),
           .p = take(square),
-          .decay = take(row),
-          .logits = take(row),
+          .decay = take(square),
           .grad_q = take(C * K),
           .grad_k = take(C * K),
           .grad_v = take(C * V),
           .through = take(C * K),
           .delta = take(row),
+          .along_norm = take(row),
+          .columns = take(row),
           .shift_k = take(K),
           .shift_v = take(V),
           .from_state = doubles(row),
