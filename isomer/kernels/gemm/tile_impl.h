@@ -59,16 +59,15 @@ struct BandOfA {
 
 enum class Store { set, add };
 
-/// What becomes of C: overwritten, added to, or, with `keep`, row i of it multiplied by keep[i] and added to, or `after` that
-/// multiplied (Shape Full only).
+/// What becomes of C: overwritten, added to, or, with `keep`, row i of it multiplied by keep[i] and added to, or, where `after`
+/// is not 0, first `after` times the product added and then multiplied (Shape Full only).
 template <class T>
 struct Into {
   Store store;
   const T* keep = nullptr;
-  bool after = false;
+  T after = 0;
   ISOMER_INLINE Into(Store how) : store(how) {}  // NOLINT(google-explicit-constructor): most products only say how
-  ISOMER_INLINE explicit Into(const T* factors, bool after_adding = false)
-      : store(Store::add), keep(factors), after(after_adding) {}
+  ISOMER_INLINE explicit Into(const T* factors, T of_product = 0) : store(Store::add), keep(factors), after(of_product) {}
 };
 
 namespace internal {
@@ -107,8 +106,8 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
       T* q = c + i * ldc + v * V::lanes;
-      if (into.after)
-        sum[i][v] = V::set(into.keep[i]) * (sum[i][v] + load(q, v));
+      if (into.after != T(0))
+        sum[i][v] = V::set(into.keep[i]) * fma(V::set(into.after), sum[i][v], load(q, v));
       else if (into.keep)
         sum[i][v] = fma(V::set(into.keep[i]), load(q, v), sum[i][v]);
       else if (into.store == Store::add)

@@ -38,6 +38,15 @@ struct Backward {
     return p;
   }
 
+  // Chunks side by side read states as forward left them: not transposed.
+  template <Isa I>
+  [[nodiscard]] Piece turned(Piece p, Workspace& workspace) const {
+    const Edge<T> edge = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
+    Kernels<T, I>::keep(plan.K, plan.V, p.before, edge);
+    p.before = edge;
+    return p;
+  }
+
   // dlog_decay_t is what passes over t: kept + Σ_{r≥t} from_state_r + Σ_{j<t} to_state_j + pairs (i, j) with j < t ≤ i.
   void put_gates(const Piece& p, const Gates<T>& g, const BackwardScratch<T>& b) const {
     const Rows<T> input = plan.rows(grad.log_input, p.n, p.h, p.c), decay = plan.rows(grad.log_decay, p.n, p.h, p.c);
@@ -148,7 +157,7 @@ struct Backward {
     const auto [n, h, c] = plan.place(i);
     const Scratch<T> s = plan.take_scratch(workspace);
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    const Piece p = piece(n, h, c);
+    const Piece p = turned<I>(piece(n, h, c), workspace);
     Kernel::backward_load(p.x, plan.rule, p.before, s, b);
     Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_of(n, h, c));
     Kernel::backward_write(p.x, plan.rule, p.before, s, b, plan.edge(back, n, h, c), p.about, Write::set);
@@ -181,7 +190,7 @@ struct Backward {
     const auto [n, h, c] = plan.place(i);
     const Scratch<T> s = plan.take_scratch(workspace);
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    const Piece p = piece(n, h, c);
+    const Piece p = turned<I>(piece(n, h, c), workspace);
     if (!plan.rule.causal) return finish_global<I>(p, s, b, plan.edge(back, n, h, 0));
     Kernels<T, I>::backward_load(p.x, plan.rule, p.before, s, b);
     for (double* part : {b.from_state, b.inner, b.between}) {

@@ -186,8 +186,7 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
   for (Index i = 0; i < C; ++i)
     weigh_and_divide<T, I>(x, rule, before, s, b, io.grad_o.data ? io.grad_o.data + i * io.grad_o.stride : s.sums_v, i);
   if (!x.empty) {
-    gemm::transpose<T, I>(K, V, before.state, V, b.state_t, K);
-    gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.y, V, 1}, b.state_t, K, grad_q.data, grad_q.stride, Store::set, prefetch);
+    gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.y, V, 1}, before.state, K, grad_q.data, grad_q.stride, Store::set, prefetch);
   }
   if (rule.causal) {
     gemm::transpose<T, I>(C, V, values, V, b.vt, s.kt_stride);
@@ -239,43 +238,14 @@ ISOMER_INLINE T add_through(T factor, const T* through, T weight, const T* norm,
   return sum(total);
 }
 
-/// y = a·y, returns y·x.
+/// What a gate of the chunk gives to the state that all of it passes: carry <dS', S>, both transposed.
 template <class T, Isa I>
-ISOMER_INLINE T scaled_dot(T a, T* y, const T* x, Index n) {
-  using V = simd::Vec<T, I>;
-  const V f = V::set(a);
-  V even = V::zero(), odd = V::zero();
-  Index i = 0;
-  const auto step = [&](Index at, Index m, V& total) {
-    const V z = f * V::load(y + at, m);
-    z.store(y + at, m);
-    total = fma(z, V::load(x + at, m), total);
-  };
-  for (; i + 2 * V::lanes <= n; i += 2 * V::lanes) {
-    step(i, V::lanes, even);
-    step(i + V::lanes, V::lanes, odd);
-  }
-  each_vector<V>(n - i, [&](Index j, Index m) { step(i + j, m, even); });
-  return sum(even + odd);
-}
-
-/// The gradient of the state after, as seen from the edge before the chunk where its weights factor, and b.kept.
-template <class T, Isa I>
-void carry_back(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Gates<T>& g, const BackwardScratch<T>& b,
-                const Edge<T>& back) noexcept {
-  *b.kept = 0;
-  if (!rule.gated) return;
-  const T carry = *g.carry;
-  const bool factored = *g.factored > 0;
-  if (factored) {
-    const T kept = scaled_dot<T, I>(carry, back.state, before.state, x.K * x.V);
-    const T beside = scaled_dot<T, I>(carry, back.norm, before.norm, x.K);
-    if (!x.empty) *b.kept = double(kept) + (rule.divides ? double(beside) : 0.0);
-  } else if (!x.empty && carry != T(0)) {
-    T kept = dot<T, I>(back.state, before.state, x.K * x.V);
-    if (rule.divides) kept += dot<T, I>(back.norm, before.norm, x.K);
-    *b.kept = double(carry) * double(kept);
-  }
+double kept_of(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Gates<T>& g, const T* back_t,
+               const T* norm) noexcept {
+  if (!rule.gated || x.empty || *g.carry == T(0)) return 0;
+  T kept = dot<T, I>(back_t, before.state, x.K * x.V);
+  if (rule.divides) kept += dot<T, I>(norm, before.norm, x.K);
+  return double(*g.carry) * double(kept);
 }
 
 template <class T, Isa I>
@@ -287,8 +257,8 @@ void Kernels<T, I>::backward_state(const Tokens<T>& x, const Rule& rule, const E
   const Gates<T>& g = s.gates;
   const bool decays = decays_pairs(rule, g);
   const Rows<T> grad_k = target(io.grad_k, b.grad_k, K), grad_v = target(io.grad_v, b.grad_v, V);
-  carry_back<T, I>(x, rule, before, g, b, back);
   gemm::transpose<T, I>(K, V, back.state, V, b.back_t, K);
+  *b.kept = kept_of<T, I>(x, rule, before, g, b.back_t, back.norm);
   if (rule.centred) {
     // Gradients of the sums about this chunk's means.
     shift_of(x, before, about, b);
@@ -303,10 +273,11 @@ void Kernels<T, I>::backward_state(const Tokens<T>& x, const Rule& rule, const E
   } else {
     gemm::multiply<T, I>(gemm::Full{}, C, K, V, values, b.back_t, K, b.through, K, Store::set);
     for (Index j = 0; j < C; ++j)
-      b.to_state[j] = double(add_through<T, I>(decays ? g.to_state[j] : T(1), b.through + j * K, rule.gated ? g.at_edge[j] : T(1),
-                                               norm, b.k + j * K, grad_k.data + j * grad_k.stride, K));
+      b.to_state[j] =
+          double(add_through<T, I>(decays ? g.to_state[j] : *g.carry, b.through + j * K, rule.gated ? g.at_edge[j] : T(1), norm,
+                                   b.k + j * K, grad_k.data + j * grad_k.stride, K));
   }
-  const gemm::Into<T> into = *g.factored > 0 ? gemm::Into<T>(g.at_edge, true) : gemm::Into<T>(Store::add);
+  const gemm::Into<T> into = *g.factored > 0 ? gemm::Into<T>(g.at_edge, *g.carry) : gemm::Into<T>(Store::add);
   if (!decays) return gemm::multiply<T, I>(gemm::Full{}, C, V, K, keys, back.state, V, grad_v.data, grad_v.stride, into);
   gemm::multiply<T, I>(gemm::Full{}, C, V, K, keys, back.state, V, b.vt, V, Store::set);
   for (Index j = 0; j < C; ++j) scaled<T, I, true>(g.to_state[j], b.vt + j * V, grad_v.data + j * grad_v.stride, V);
@@ -319,14 +290,16 @@ void Kernels<T, I>::backward_write(const Tokens<T>& x, const Rule& rule, const E
   const Index C = x.C, K = x.K, V = x.V;
   const T carry = *s.gates.carry, jump = *s.gates.jump;
   const bool decays = decays_pairs(rule, s.gates) && rule.causal;
+  gemm::Into<T> into = mode == Write::set ? gemm::Store::set : gemm::Store::add;
   if (mode == Write::set) {
-    for (Index i = 0; i < edge_sums(K, V); ++i) back.state[i] = 0;
-  } else if (decays && carry != T(1)) {
-    scaled<T, I>(carry, back.state, back.state, K * V);
+    for (Index i = K * V; i < edge_sums(K, V); ++i) back.state[i] = 0;
+  } else if (rule.causal && carry != T(1)) {
     scaled<T, I>(carry, back.norm, back.norm, K);
+    each_vector<Vec>(K, [&](Index a, Index n) { Vec::set(carry).store(s.sums_k + a, n); });
+    into = gemm::Into<T>(s.sums_k);
   }
   for (Index i = 0; i < C && decays; ++i) scaled<T, I>(s.gates.from_state[i], b.y + i * V, b.y + i * V, V);
-  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back.state, V, gemm::Store::add);
+  gemm::multiply<T, I>(gemm::Full{}, K, V, C, {s.qw, 1, s.qw_stride}, b.y, V, back.state, V, into);
   if (rule.centred) {
     shift_of(x, before, about, b);
     for (Index i = 0; i < C; ++i) {

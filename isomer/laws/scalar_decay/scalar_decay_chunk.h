@@ -85,9 +85,9 @@ struct Scratch {
 /// What the backward kernels need beside the above.
 template <class T>
 struct BackwardScratch {
-  T *k, *vt, *y;        // [C,K] k; [V,C] vᵀ; [C,V] gradient of o, then of the sums before the divisor
-  T *state_t, *back_t;  // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
-  T *p, *decay;         // [C,C] gradient of the weights; [C,C] their decays where these do not factor
+  T *k, *vt, *y;                          // [C,K] k; [V,C] vᵀ; [C,V] gradient of o, then of the sums before the divisor
+  T* back_t;                              // [V,K] the transposed gradient of the state after the chunk
+  T *p, *decay;                           // [C,C] gradient of the weights; [C,C] their decays where these do not factor
   T *grad_q, *grad_k, *grad_v, *through;  // [C,K] [C,K] [C,V] [C,K]
   T *delta, *along_norm;                  // [C] gradient of q·norm; q·norm
   T* columns;                             // [C] sums of pairs
@@ -135,7 +135,9 @@ struct Kernels {
   /// The means and max after the chunk, without its sums.
   static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
                     const Scratch<T>& s) noexcept;
-  /// Gates, k and v of the chunk into the scratch.
+  /// An edge as backward reads it: with its state transposed.
+  static void keep(Index K, Index V, const Edge<T>& edge, const Edge<T>& to) noexcept;
+  /// Backward, the state of `before` is transposed. Gates, k and v of the chunk into the scratch.
   static void backward_load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
                             const BackwardScratch<T>& b) noexcept;
   /// Gradients that come from the chunk's own outputs, after backward_load(): that of q is done and written to io.grad_q, those

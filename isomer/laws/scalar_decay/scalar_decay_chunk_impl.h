@@ -256,7 +256,7 @@ void Kernels<T, I>::write(const Tokens<T>& x, const Rule& rule, const Edge<T>& b
   gemm::Into<T> into = add ? gemm::Store::add : gemm::Store::set;
   if (add && carry != T(1)) {
     each_vector<V>(x.K, [&](Index a, Index n) { V::set(carry).store(s.sums_k + a, n); });
-    into = gemm::Into<T>(s.sums_k, factored);
+    into = gemm::Into<T>(s.sums_k, T(factored));
   }
   for (Index a = 0; a < x.K && ((rule.gated && !factored) || rule.divides); ++a) {
     T* row = s.kt + a * s.kt_stride;
@@ -288,6 +288,12 @@ void Kernels<T, I>::trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& b
   const T per = centred_sums<T, I>(x, before, s);
   for (Index a = 0; a < x.K; ++a) after.key_mean[a] = before.key_mean[a] + per * s.sums_k[a];
   for (Index c = 0; c < x.V; ++c) after.value_mean[c] = before.value_mean[c] + per * s.sums_v[c];
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::keep(Index K, Index V, const Edge<T>& edge, const Edge<T>& to) noexcept {
+  gemm::transpose<T, I>(K, V, edge.state, V, to.state, K);
+  copy_row<T, I>(edge.norm, nullptr, to.norm, edge_size(K, V) - K * V);
 }
 
 template <class T, Isa I>

@@ -38,7 +38,7 @@ struct Forward {
       for (Index i = 0; i < count; ++i) chunk<I>(n, h + i, c, scratch[i]);
     for (Index i = 0; i < count; ++i) {
       const Edge<T> edge = plan.scratch_edge(scratch[i]);
-      if (edges) plan.copy_edge(edge, plan.edge(edges, n, h + i, chunks));
+      if (edges) Kernels<T, I>::keep(plan.K, plan.V, edge, plan.edge(edges, n, h + i, chunks));
       for (Index c = 0; c < chunks && !plan.rule.causal && o.present(); ++c) read_global<I>(n, h + i, c, edge, scratch[i]);
       if (wants_final()) plan.leave(n, h + i, edge, final_states);
     }
@@ -49,12 +49,13 @@ struct Forward {
     using Kernel = Kernels<T, I>;
     const Edge<T> edge = plan.scratch_edge(s);
     const bool causal = plan.rule.causal;
-    if (edges && causal) plan.copy_edge(edge, plan.edge(edges, n, h, c));
+    if (edges && causal) Kernel::keep(plan.K, plan.V, edge, plan.edge(edges, n, h, c));
     const Tokens<T> x = plan.tokens(n, h, c);
     Ahead<T> ahead;
     const Rows<T> to = output(n, h, c);
     ahead.add(to.data, to.stride, plan.V, x.C);
     plan.add_ahead(ahead, n, h, c + 1);
+    if (edges && causal) ahead.add(plan.edge(edges, n, h, c + 1).state, plan.K, plan.K, plan.V);
     if (plan.walks && o.present()) return Kernel::walk(x, plan.rule, edge, s, to, ahead);
     Kernel::load(x, plan.rule, edge, s);
     if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c), ahead);

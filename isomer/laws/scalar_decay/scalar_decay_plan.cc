@@ -13,10 +13,10 @@ namespace {
 using Normaliser = ScalarDecayOptions::Normaliser;
 
 // Costs of the planner's model; `edge` was fitted to the best chunk of a sweep (`isomer bench --explain`). A chunk of 24 with
-// K = V = 64 works on 60 KiB forward, one of 48 on 180 KiB backward, of a 512 KiB L2.
+// K = V = 64 works on 60 KiB forward, one of 36 on 150 KiB backward, of a 512 KiB L2.
 constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 18, .step = 10};
-// A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v and o.
-constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 200, .step = 0};
+// A tape keeps a state for each chunk: with K = V = 64, one for 36 tokens is somewhat smaller than their q and k.
+constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 115, .step = 0};
 // Chunks side by side write and read a state each.
 constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 128, .step = 10};
 // Without weights between tokens only the traffic of the state counts.
@@ -180,7 +180,6 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
   return {.k = take(C * K),
           .vt = take(V * row),
           .y = take(C * V),
-          .state_t = take(V * K),
           .back_t = take(V * K),
           .p = take(square),
           .decay = take(square),
