@@ -1,11 +1,15 @@
 #pragma once
 // How a call of a law is cut: sequences into chunks of C tokens, heads into groups of neighbours that one task walks together.
 //
-// A head's chunks have one edge more than there are chunks; a state belongs to each edge. Two schedules are in use:
+// A head's chunks have one edge more than there are chunks; a state belongs to each edge. Three schedules are in use:
 //   chunk after chunk   each_group(): a task takes some neighbouring heads and carries their states from chunk to chunk;
+//   slices              each_slice(): where heads are too few for the threads, a task carries some columns of one head's state;
 //   side by side        `split`, few heads and many chunks: what each chunk adds to the state, a pass over the edges, the
-//   outputs.
-// Which one, and C, follow from shapes alone, so results do not depend on the number of threads.
+//                       outputs.
+// Whether chunks run side by side, and C, follow from shapes alone; groups and slices follow from the number of threads too, but
+// no number is computed otherwise in another of them. So results do not depend on the number of threads.
+
+#include <cstring>
 
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
@@ -13,6 +17,11 @@
 #include "isomer/laws/layout.h"
 
 namespace isomer {
+
+/// Columns [begin, begin + width) of a head's values, outputs and state. A column never meets another one.
+struct Columns {
+  Index begin, width;
+};
 
 struct Chunks {
   Index H = 0, C = 1;
@@ -62,6 +71,21 @@ struct Chunks {
       task(i / groups, h, H - h < width ? H - h : width, workspace);
     });
   }
+  /// task(n, h, count, columns, workspace): the same with all of V columns; or, where slices(threads, V) says so, one head and a
+  /// slice of them. Whatever does not belong to a column is computed in each slice, and is to be written by the first one alone.
+  template <class F>
+  void each_slice(Context& context, Index V, F&& task) const {
+    const Index width = round_up(ceil_div(V, slices(context.threads(), V)), kLine), each = ceil_div(V, width);
+    if (each == 1)
+      return each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) {
+        task(n, h, count, Columns{0, V}, workspace);
+      });
+    context.parallel(heads() * each, [&](Index i, Workspace& workspace) {
+      const Workspace::Scope scope(workspace);
+      const Index begin = i % each * width;
+      task(i / each / H, i / each % H, 1, Columns{begin, V - begin < width ? V - begin : width}, workspace);
+    });
+  }
   /// task(n, h, workspace) for every head, for the step form. Each head moves `state` elements for each of its tokens.
   template <class F>
   void each_stepped(Context& context, Index state, F&& task) const {
@@ -82,13 +106,38 @@ struct Chunks {
   }
   /// Heads of a group: kNeighbours, or fewer if threads would have nothing to do. What a head computes does not depend on it.
   [[nodiscard]] Index group_width(int threads) const;
+  /// Into how many slices each head is cut: the fewest with which threads are done at the same time.
+  [[nodiscard]] Index slices(int threads, Index V) const;
+  /// The fewest columns of a slice: those of a cache line of floats, a vector of 512 bits.
+  static constexpr Index kLine = 16;
 };
 
 /// Neighbours: their states and rows of a chunk fill a part of L2 (512 KiB), four rows of 64 floats a quarter of a page.
 inline constexpr Index kNeighbours = 4;
-/// With fewer heads than this, and at least four chunks each, chunks run side by side. With more, two threads have enough to do,
-/// and the states of all chunks would be written and read for nothing; with fewer chunks the passes cost more than they give.
+/// With fewer heads than this chunks run side by side, where they do not walk through the state. With more, two threads have
+/// enough to do, and the states of all chunks would be written and read for nothing.
 inline constexpr Index kSplitHeads = 4;
+/// With fewer chunks than this a head is not split at all: that would cost more than it gives.
+inline constexpr Index kSplitChunks = 4;
+
+/// A head's tokens, or rows of its outputs, with these columns of their values alone.
+template <class Tokens>
+[[nodiscard]] Tokens only(Columns columns, Tokens x) {
+  x.V = columns.width;
+  x.v.data += columns.begin;
+  return x;
+}
+template <class T>
+[[nodiscard]] chunk::Rows<T> only(Columns columns, chunk::Rows<T> x) {
+  return {x.data ? x.data + columns.begin : nullptr, x.stride};
+}
+/// `rows` dense rows of these columns into rows of all V.
+template <class T>
+void put_columns(const T* from, Columns columns, Index rows, T* to, Index V) {
+  // All columns are one copy.
+  const Index count = columns.width == V ? 1 : rows, size = columns.width * (rows / count);
+  for (Index i = 0; i < count; ++i) std::memcpy(to + i * V + columns.begin, from + i * size, std::size_t(size) * sizeof(T));
+}
 
 /// Chunks of C tokens, or of the longest sequence if that is shorter or if `whole`.
 [[nodiscard]] Chunks make_chunks(PoolVector<Sequence> sequences, Index H, Index C, bool whole = false);

@@ -18,8 +18,8 @@
 // Shapes: q [B,T,Gq,K], k [B,T,Gk,K], v [B,T,Gv,V], beta and log_decay [B,T,H], key_log_decay, a and b [B,T,H,K], o [B,T,H,V],
 // states [n,H,K,V] for n sequences (B, or those of offsets). H is the largest of Gq, Gk, Gv and the others divide it. Views may
 // have any strides. Outputs must not overlap inputs, but the final state may be the memory of the initial state (streaming).
-// T = 0 is fine. Cost, flops per token and head: chunk 6KV forward (with fewer than 4 heads 2C(K + V) more) and 6CK + 4CV + 12KV
-// backward (+ 4KV without a tape), low rank 8KV (4C(K + V) more) and 12CK + 8CV + 16KV; step 7KV. Memory: a thread's scratch is
+// T = 0 is fine. Cost, flops per token and head: chunk 6KV forward and 6CK + 4CV + 12KV
+// backward (+ 4KV without a tape), low rank 8KV and 12CK + 8CV + 16KV; step 7KV. Memory: a thread's scratch is
 // O(C(C + K + V) + KV); a tape, or the vjp without one, holds for each chunk a state and what was written. Numerics: log_decay
 // may be anything from −inf, which forgets exactly and has the gradient 0, to slightly above 0. A NaN or inf in an input spoils
 // its head from the chunk that holds it on; other heads are unharmed. Not for use inside Context::parallel: it runs its own

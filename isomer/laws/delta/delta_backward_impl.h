@@ -1,6 +1,6 @@
 #pragma once
 // The chunk form, backward: see README.md for the derivation. For the translation units of one Isa.
-#include "isomer/laws/delta/delta_chunk_impl.h"
+#include "isomer/laws/delta/delta_load_impl.h"
 
 namespace isomer::delta_detail {
 

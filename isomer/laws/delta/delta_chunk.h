@@ -94,30 +94,24 @@ struct StepState {
   T *q, *x, *keep, *k, *b;  // scratch [K]
 };
 
-/// The kernels; defined in delta_{load,chunk,walk,backward,step}_impl.h, instantiated once for each Isa.
+/// The kernels; defined in delta_{load,walk,backward,step}_impl.h, instantiated once for each Isa.
 template <class T, Isa I>
 struct Kernels {
   /// The matrices of a chunk: they need no state.
   static void load(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept;
-  /// z [N,V] behind the state [K,V] in sz.
-  static void solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz) noexcept;
-  /// After solve(): o, unless it is null, and the state after the chunk in place of the one before; rows of `ahead` are asked for
-  /// meanwhile.
-  static void advance(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, T* sz, Rows<T> o,
-                      const Ahead<T>& ahead) noexcept;
-  /// All of these, a few tokens at a time: o, unless it is null, and the state [K,V] after the chunk in place of the one before;
-  /// `kept` gets sz as solve() leaves it, unless it is null.
-  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state, T* kept,
+  /// A few tokens at a time: o, unless it is null, and the state [K,V] after the chunk in place of the one before. `kept` gets
+  /// the state before and, behind it, z [N,V], unless it is null: rows of these columns.
+  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state, Rows<T> kept,
                       Rows<T> o, const Ahead<T>& ahead) noexcept;
   /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state
   /// before it.
   static void retreat(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b,
                       Rows<const T> grad_o, T* back) noexcept;
-  /// Gradients of the inputs. sz: as solve() left it. `after` is the state after the chunk, `back` its gradient; b has those of
+  /// Gradients of the inputs. sz: as forward() kept it. `after` is the state after the chunk, `back` its gradient; b has those of
   /// o, u and, low rank, z.
   static void finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                      const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
-  /// All of these but solve().
+  /// All of these.
   static void backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                        const T* after, T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
   /// Token after token of one head, one pass over the state for each.

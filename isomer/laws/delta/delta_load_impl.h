@@ -64,6 +64,12 @@ ISOMER_INLINE void times(T a, const T* f, const T* x, T* y, Index n) {
   each_vector<V>(n, [&](Index i, Index m) { (s * V::load(f + i, m) * V::load(x + i, m)).store(y + i, m); });
 }
 
+/// Row a of [K, V] times carry(a).
+template <class T, Isa I>
+ISOMER_INLINE void carry_rows(const T* carry, const T* from, T* to, Index K, Index V) {
+  for (Index a = 0; a < K; ++a) scaled<T, I>(carry[a], from + a * V, to + a * V, V);
+}
+
 /// (sum, rest) += the decays of a token, and is every sum still within kSpan?
 template <class T, Isa I>
 bool add_gates(const T* gates, const LoadScratch<T>& s, Index n) noexcept {

@@ -51,11 +51,11 @@ Index Plan<T>::longest() const {
 }
 
 template <class T>
-void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c) const {
+void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const {
   if (c < 0 || c >= chunks(n)) return;
-  const Tokens<T> x = tokens(n, h, c);
+  const Tokens<T> x = only(columns, tokens(n, h, c));
   for (const Rows<const T>& rows : {x.q, x.k, x.a, x.b}) all.add(rows.data, rows.stride, K, x.C);
-  all.add(x.v.data, x.v.stride, V, x.C);
+  all.add(x.v.data, x.v.stride, x.V, x.C);
   if (rule.gate == Gate::key) all.add(x.log_decay.data, x.log_decay.stride, K, x.C);
 }
 

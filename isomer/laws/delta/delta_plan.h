@@ -6,11 +6,11 @@
 
 namespace isomer::delta_detail {
 
-/// Columns of the state that one task carries from chunk to chunk when heads are few, and chunks of a wave, whose matrices wait
-/// for it: few enough to stay in the caches of two cores, 35 KiB each forward (two waves) and 70 KiB backward (three) for heads
-/// of 64, and enough that threads seldom wait for each other.
+/// Backward, with few heads: columns of the gradient of the state that one task carries from chunk to chunk, and chunks of a
+/// wave, whose matrices wait for it: few enough to stay in the caches of two cores, 70 KiB each for heads of 64 (three waves),
+/// and enough that threads seldom wait for each other.
 inline constexpr Index kSlice = 32;
-inline constexpr Index kWave = 32, kBackwardWave = 8;
+inline constexpr Index kBackwardWave = 8;
 
 template <class T>
 struct Plan : Chunks {
@@ -28,19 +28,16 @@ struct Plan : Chunks {
     return edges == nullptr ? nullptr : edges + edge_index(n, h, c) * edge_size();
   }
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
-  /// All that a chunk reads, nothing if there is no such chunk.
-  void add_ahead(Ahead<T>& all, Index n, Index h, Index c) const;
+  /// All that a chunk reads (of the values, some columns), nothing if there is no such chunk.
+  void add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const;
+  void add_ahead(Ahead<T>& all, Index n, Index h, Index c) const { add_ahead(all, n, h, c, all_columns()); }
 
   [[nodiscard]] Matrices<T> take_matrices(Workspace& workspace) const;
   [[nodiscard]] LoadScratch<T> take_load_scratch(Workspace& workspace) const;
   [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
 
-  /// Columns [begin, begin + width) of a state.
-  struct Columns {
-    Index begin, width;
-  };
   [[nodiscard]] Columns all_columns() const { return {0, V}; }
-  /// Few heads: states are carried slice by slice over a wave of chunks whose matrices are ready.
+  /// Few heads, backward: gradients of states are carried slice by slice over a wave of chunks whose matrices are ready.
   struct Slice {
     Index n, h;
     Columns columns;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "isomer/base/error.h"
@@ -71,6 +72,20 @@ TEST(Delta, ChunkSizesAgree) {
                            name_of(kind) + ", chunk " + std::to_string(chunk));
 }
 
+TEST(Delta, ThreadsDoNotChangeABit) {
+  Context one(1), two(2), seven(7);
+  for (Kind kind : kKinds)
+    for (Index heads : {1, 3, 9})
+      for (bool tape : {true, false}) {
+        const Tensors in = Problem{.kind = kind, .T = 130, .H = heads, .V = 50, .extreme = true}.inputs(Type::f32);
+        const Tensors want = run(in, {}, Form::chunk, {.tape = tape}, one);
+        for (Context* many : {&two, &seven})
+          for (const auto& [name, x] : run(in, {}, Form::chunk, {.tape = tape}, *many))
+            EXPECT_EQ(std::memcmp(x.bytes(), want.at(name).bytes(), std::size_t(x.size()) * sizeof(float)), 0)
+                << name << " of " << name_of(kind) << ", " << heads << " heads, " << many->threads() << " threads";
+      }
+}
+
 TEST(Delta, StridesDoNotMatter) {
   Context context(2);
   for (Kind kind : kKinds)
@@ -136,7 +151,7 @@ TEST(Delta, IsASpecialCaseOfTheLowRankRule) {
 
 TEST(Delta, AStreamMayKeepItsStateInPlace) {
   for (Kind kind : kKinds) {
-    Context context(2);
+    Context context(7);
     const Problem problem{.kind = kind, .T = 37, .H = 2};
     Tensors in = problem.inputs(Type::f64);
     const Tensors want = run(in, {}, Form::reference, {}, context);

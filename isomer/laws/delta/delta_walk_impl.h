@@ -38,7 +38,7 @@ struct SliceWalk {
   const Span<T>& span;
   chunk::StateSlice<T, I, count, cut> slice;
   Index column;
-  T* kept;  // z of the chunk, null: nobody wants it
+  Rows<T> kept;  // z of the chunk; null: nobody wants it
   Rows<T> o;
   Prefetch<T, I>& prefetch;
   V asked[R][count], read[R][count], z[R][count], v[low_rank ? R : 1][count];
@@ -72,7 +72,7 @@ struct SliceWalk {
       slice.load(x.v.data + t * x.v.stride + column, given);
       add_group(m.x + t * m.stride + x.K, i, asked[i]);
       const V ask = V::set(s.ask[t]), beta = V::set(m.beta[t]), put = V::set(s.put[t]), out = V::set(s.read[t]);
-      T* to = kept ? kept + W * t * x.V + column : nullptr;
+      T* to = kept.data ? kept.data + W * t * kept.stride + column : nullptr;
       if constexpr (low_rank) {
         if (t == span.jumped) {
           V before[count];
@@ -86,7 +86,7 @@ struct SliceWalk {
           z[i][c] = asked[i][c];
         }
         if (to) slice.store(given, to);
-        if (to) slice.store(z[i], to + x.V);
+        if (to) slice.store(z[i], to + kept.stride);
       } else {
         V u[count];
 #pragma GCC unroll 2
@@ -163,7 +163,7 @@ void jump_state(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, cons
 
 template <class T, Isa I, bool low_rank>
 void walk_span(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s, const WalkRows<T>& rows, const Span<T>& span,
-               T* state, T* kept, Rows<T> o, Prefetch<T, I>& prefetch) noexcept {
+               T* state, Rows<T> kept, Rows<T> o, Prefetch<T, I>& prefetch) noexcept {
   multiply_groups<T, I, low_rank>(x, m, rows, span);
   chunk::each_slice<T, I>(x.V, [&]<int count, bool cut>(Index c) {
     SliceWalk<T, I, count, cut, low_rank> walk{x,        m,  s,  rows, span, {state + c, x.V, x.K, x.V - c}, c, kept, o,
@@ -190,14 +190,14 @@ WalkRows<T> walk_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m
 
 template <class T, Isa I>
 void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state,
-                            T* kept, Rows<T> o, const Ahead<T>& ahead) noexcept {
+                            Rows<T> kept, Rows<T> o, const Ahead<T>& ahead) noexcept {
   const Index K = x.K, n = rule.gates(K);
   const Index group = rule.low_rank ? kGroup<I, true> : kGroup<I, false>;
   Prefetch<T, I> prefetch = chunk::spread<T, I>(ahead, chunk::groups_of<T, I>(x.C, x.V, group));
   scan_chunk<T, I>(x, rule, m, s);
   const WalkRows<T> rows = walk_rows<T, I>(x, rule, m, s);
-  if (kept) copy_row<T, I>(state, nullptr, kept, K * x.V);
-  T* z = kept ? kept + K * x.V : nullptr;
+  for (Index a = 0; a < K && kept.data; ++a) copy_row<T, I>(state + a * x.V, nullptr, kept.data + a * kept.stride, x.V);
+  const Rows<T> z{kept.data ? kept.data + K * kept.stride : nullptr, kept.stride};
   const bool whole = *m.segments == 0;
   for (Index g = 0; g < (whole ? 1 : *m.segments); ++g) {
     const Index begin = whole ? 0 : m.first[g], end = whole ? x.C : m.first[g + 1];
