@@ -94,9 +94,8 @@ struct Kernels {
   /// o, after load(Reach::block).
   static void read(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const T* sv, Rows<T> o,
                    const Ahead<T>& ahead) noexcept;
-  /// The state after the chunk, after load(Reach::chunk) or read(): the one before, in sv, moves on; if `added` is given it gets
-  /// what the chunk adds instead.
-  static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, T* added, const Ahead<T>& ahead) noexcept;
+  /// The state after the chunk in place of the one before, in sv, after load(Reach::chunk) or read().
+  static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, const Ahead<T>& ahead) noexcept;
   /// o, and the state [K,V] after the chunk in place of the one before, a few tokens at a time: what load(), read() and write()
   /// do.
   static void walk(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, T* state, Rows<T> o,

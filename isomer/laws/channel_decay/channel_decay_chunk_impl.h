@@ -247,13 +247,13 @@ void Kernels<T, I>::read(const Tokens<T>& x, const Rule<T>& rule, const Scratch<
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, T* added, const Ahead<T>& ahead) noexcept {
+void Kernels<T, I>::write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, const Ahead<T>& ahead) noexcept {
   Prefetch<T, I> prefetch{ahead};
   // Keys of one block are at the end of the chunk as they are.
   const bool moved = reach == Reach::block && blocks_of(x.C) > 1;
   const gemm::Strided<T> keys = moved ? gemm::Strided<T>{s.kt, s.kt_stride, 1} : gemm::Strided<T>{s.k_block, 1, row_of(x.K)};
-  const gemm::Into<T> into = added || x.empty ? gemm::Into<T>(gemm::Store::set) : gemm::Into<T>(s.carry);
-  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, keys, sv + x.K * x.V, x.V, added ? added : sv, x.V, into, prefetch);
+  const gemm::Into<T> into = x.empty ? gemm::Into<T>(gemm::Store::set) : gemm::Into<T>(s.carry);
+  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, keys, sv + x.K * x.V, x.V, sv, x.V, into, prefetch);
 }
 
 template <class T, Isa I>

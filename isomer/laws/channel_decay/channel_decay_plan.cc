@@ -12,10 +12,10 @@ namespace {
 constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 9, .step = 10};
 // A tape keeps a state for each chunk: one of 48 tokens is as large as their q, k, v and log_decay.
 constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 200, .step = 0};
-// Chunks side by side write and read a state each.
-constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 64, .step = 10};
+// Backward, chunks side by side write and read a state each.
+constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 64, .step = 0};
 
-const ChunkCosts& costs_of(bool taped, Index heads) { return heads < kSplitHeads ? kSplit : taped ? kTaped : kForward; }
+const ChunkCosts& costs_of(bool taped, Index heads) { return !taped ? kForward : heads < kSplitHeads ? kSplit : kTaped; }
 
 // Rows of pairs have room for a vector beyond the last token.
 Index pair_row(Index C) { return row_of(C + kPad); }
@@ -73,10 +73,10 @@ void Plan<T>::add_gates_and_keys(Ahead<T>& ahead, Index n, Index h, Index c) con
   ahead.add(x.k.data, x.k.stride, K, x.C);
 }
 template <class T>
-void Plan<T>::add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c) const {
+void Plan<T>::add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c, Columns columns) const {
   if (c < 0 || c >= chunks(n)) return;
-  const Tokens<T> x = tokens(n, h, c);
-  ahead.add(x.v.data, x.v.stride, V, x.C);
+  const Tokens<T> x = only(columns, tokens(n, h, c));
+  ahead.add(x.v.data, x.v.stride, x.V, x.C);
   ahead.add(x.q.data, x.q.stride, K, x.C);
 }
 
@@ -118,15 +118,16 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
 }
 
 template <class T>
-void Plan<T>::fetch(const View<const T, 4>& from, Index n, Index h, T* to) const {
+void Plan<T>::fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const {
   for (Index a = 0; a < K; ++a)
-    for (Index c = 0; c < V; ++c) to[a * V + c] = from.present() ? from(n, h, a, c) : T(0);
+    for (Index c = 0; c < columns.width; ++c)
+      state[a * columns.width + c] = from.present() ? from(n, h, a, columns.begin + c) : T(0);
 }
 
 template <class T>
-void Plan<T>::store(const T* from, const View<T, 4>& to, Index n, Index h) const {
+void Plan<T>::store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const {
   for (Index a = 0; a < K && to.present(); ++a)
-    for (Index c = 0; c < V; ++c) to(n, h, a, c) = from[a * V + c];
+    for (Index c = 0; c < columns.width; ++c) to(n, h, a, columns.begin + c) = state[a * columns.width + c];
 }
 
 template struct Plan<float>;

@@ -21,19 +21,25 @@ struct Plan : Chunks {
   /// States are kept a cache line apart.
   [[nodiscard]] Index state_size() const { return round_up(K * V, kPad); }
   [[nodiscard]] T* state(T* edges, Index n, Index h, Index c) const { return edges + edge_index(n, h, c) * state_size(); }
+  [[nodiscard]] Columns all_columns() const { return {0, V}; }
   /// [K + C, V]: a state and the values of a chunk.
   [[nodiscard]] T* take_state_and_values(Workspace& workspace) const { return workspace.take<T>((K + C) * V + kPad); }
   [[nodiscard]] Scratch<T> take_scratch(Workspace& workspace) const;
   [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
 
-  /// A state of head h of sequence n in and out; an absent one is zero, and is not written.
-  void fetch(const View<const T, 4>& from, Index n, Index h, T* state) const;
-  void store(const T* state, const View<T, 4>& to, Index n, Index h) const;
+  /// Columns of the state of head h of sequence n into [K,width], zeros if there is none, and back.
+  void fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const;
+  void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const;
+  void fetch(const View<const T, 4>& from, Index n, Index h, T* state) const { fetch(from, n, h, all_columns(), state); }
+  void store(const T* state, const View<T, 4>& to, Index n, Index h) const { store(state, all_columns(), to, n, h); }
 
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
-  /// Asks for inputs of chunk c of the head, if there is such a chunk: what is loaded first, and the rest.
+  /// Asks for inputs of chunk c of the head, if there is such a chunk: what is loaded first, and the rest with some columns of v.
   void add_gates_and_keys(Ahead<T>& ahead, Index n, Index h, Index c) const;
-  void add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c) const;
+  void add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c, Columns columns) const;
+  void add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c) const {
+    add_queries_and_values(ahead, n, h, c, all_columns());
+  }
 };
 
 /// What Form::automatic takes for so many heads of all sequences.
