@@ -2,7 +2,14 @@
 // A chunk as the kernels see it: rows of dense elements, and rows to ask for before they are needed.
 #include "isomer/base/index.h"
 
-namespace isomer::chunk {
+namespace isomer {
+
+/// Columns [begin, begin + width) of a head's values, outputs and state. A column never meets another one.
+struct Columns {
+  Index begin, width;
+};
+
+namespace chunk {
 
 /// Rows of dense elements, `stride` apart.
 template <class T>
@@ -30,4 +37,6 @@ struct Ahead {
   }
 };
 
-}  // namespace isomer::chunk
+}  // namespace chunk
+
+}  // namespace isomer

@@ -18,11 +18,6 @@
 
 namespace isomer {
 
-/// Columns [begin, begin + width) of a head's values, outputs and state. A column never meets another one.
-struct Columns {
-  Index begin, width;
-};
-
 struct Chunks {
   Index H = 0, C = 1;
   PoolVector<Sequence> sequences;

@@ -50,13 +50,19 @@ template <class T, int R>
   return p;
 }
 
-/// The view itself if its last axis is dense, else a dense copy in the scratch.
+/// A dense copy in the scratch; an absent view stays absent.
 template <class T, int R>
-[[nodiscard]] View<const T, R> dense_rows(View<const T, R> x, Workspace& scratch) {
-  if (!x.present() || x.shape[R - 1] <= 1 || x.stride[R - 1] == 1) return x;
+[[nodiscard]] View<const T, R> copy_of(View<const T, R> x, Workspace& scratch) {
+  if (!x.present()) return x;
   const View<T, R> copy = row_major(scratch.take<T>(x.size()), x.shape);
   each_element(x.shape, [&](const std::array<Index, R>& i) { *element(copy, i) = *element(x, i); });
   return copy;
+}
+
+/// The view itself if its last axis is dense, else a copy that is.
+template <class T, int R>
+[[nodiscard]] View<const T, R> dense_rows(View<const T, R> x, Workspace& scratch) {
+  return !x.present() || x.shape[R - 1] <= 1 || x.stride[R - 1] == 1 ? x : copy_of(x, scratch);
 }
 
 /// Can rows of the state be read and written where they are?

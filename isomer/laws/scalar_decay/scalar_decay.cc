@@ -106,8 +106,7 @@ void scalar_decay(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   const Workspace::Scope scope(context.workspace());
   if (form == Form::automatic) {
     const Carries carries{.state = any(in.initial) || any(out.final_states), .tape = out.tape != nullptr};
-    const bool causal = options.direction == ScalarDecayOptions::Direction::causal;
-    form = choose(causal, carries, shape.n * shape.H, shape.T, shape.K, shape.V).form;
+    form = choose(options, carries, shape.n * shape.H, shape.T, shape.K, shape.V).form;
   }
   const Plan<T> plan = make_plan(in, options, form, out.tape != nullptr, context.workspace());
   ScalarDecayOutputs<T> dense = out;

@@ -38,11 +38,12 @@ struct Backward {
     return p;
   }
 
-  // Chunks side by side read states as forward left them: not transposed.
+  // Where chunks ran side by side forward, too, the states are as they left them: not transposed.
   template <Isa I>
   [[nodiscard]] Piece turned(Piece p, Workspace& workspace) const {
+    if (plan.walks) return p;
     const Edge<T> edge = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
-    Kernels<T, I>::keep(plan.K, plan.V, p.before, edge);
+    Kernels<T, I>::keep(plan.K, plan.V, plan.all_columns(), p.before, edge);
     p.before = edge;
     return p;
   }

@@ -35,6 +35,11 @@ const Variant& variant_named(const std::string& name) {
   fail("scalar_decay", "expected the variant linear, fixed, gated, mlstm, sum, subtract or global, got ", name);
 }
 
+ScalarDecayOptions options_of(const Variant& variant) {
+  using Direction = ScalarDecayOptions::Direction;
+  return {.normaliser = variant.normaliser, .direction = variant.global ? Direction::global : Direction::causal};
+}
+
 /// Everything a timed call needs, kept between calls.
 struct Work {
   const Variant& variant;
@@ -51,9 +56,8 @@ struct Work {
       : variant(variant_named(c.variant)),
         form(c.form),
         memory(c.B * c.T * c.H * (4 * c.K + 4 * c.V + 4) + c.B * c.H * (c.K * c.V + c.K + c.V + 1) + c.B) {
-    options.normaliser = variant.normaliser;
+    options = options_of(variant);
     options.chunk = c.chunk;
-    if (variant.global) options.direction = ScalarDecayOptions::Direction::global;
     Rng rng(1);
     // Positive, so that the divisor of `sum` stays away from zero.
     for (float& x : memory) x = float(0.1 + rng.uniform());
@@ -114,7 +118,7 @@ std::vector<BenchCase> bench_cases(bool quick) {
 }
 
 Choice choose_bench(const BenchCase& c) {
-  return choose(!variant_named(c.variant).global, {.state = false, .tape = wants_backward(c)}, c.B * c.H, c.T, c.K, c.V);
+  return choose(options_of(variant_named(c.variant)), {.state = false, .tape = wants_backward(c)}, c.B * c.H, c.T, c.K, c.V);
 }
 
 BenchWork prepare_bench(const BenchCase& c) {

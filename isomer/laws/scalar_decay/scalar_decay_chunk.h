@@ -125,18 +125,18 @@ struct Kernels {
   static void read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
                    const Ahead<T>& ahead) noexcept;
   /// The state after the chunk, after load() and read(). add: `after` is `before` and moves on. set: the sums of `after` become
-  /// what the chunk adds to carry · before; its means and max are left alone.
+  /// what the chunk adds to carry · before; its means are left alone.
   static void write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s,
                     Write mode) noexcept;
   /// o, and the edge after the chunk in place of the one before, a few tokens at a time: what load(), read() and write() do, but
   /// for `subtract`.
   static void walk(const Tokens<T>& x, const Rule& rule, const Edge<T>& edge, const Scratch<T>& s, Rows<T> o,
                    const Ahead<T>& ahead) noexcept;
-  /// The means and max after the chunk, without its sums.
+  /// The means after the chunk, without its sums.
   static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
                     const Scratch<T>& s) noexcept;
-  /// An edge as backward reads it: with its state transposed.
-  static void keep(Index K, Index V, const Edge<T>& edge, const Edge<T>& to) noexcept;
+  /// An edge as backward reads it: with its state transposed. `edge` has some columns of the state, and `to` all of them.
+  static void keep(Index K, Index V, Columns columns, const Edge<T>& edge, const Edge<T>& to) noexcept;
   /// Backward, the state of `before` is transposed. Gates, k and v of the chunk into the scratch.
   static void backward_load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
                             const BackwardScratch<T>& b) noexcept;

@@ -280,10 +280,6 @@ void Kernels<T, I>::write(const Tokens<T>& x, const Rule& rule, const Edge<T>& b
 template <class T, Isa I>
 void Kernels<T, I>::trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
                           const Scratch<T>& s) noexcept {
-  if (rule.stabilised) {
-    scan_gates<T, I>(x, rule, double(*before.max), s.gates);
-    *after.max = T(*s.gates.max);
-  }
   if (!rule.centred) return;
   const T per = centred_sums<T, I>(x, before, s);
   for (Index a = 0; a < x.K; ++a) after.key_mean[a] = before.key_mean[a] + per * s.sums_k[a];
@@ -291,9 +287,9 @@ void Kernels<T, I>::trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& b
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::keep(Index K, Index V, const Edge<T>& edge, const Edge<T>& to) noexcept {
-  gemm::transpose<T, I>(K, V, edge.state, V, to.state, K);
-  copy_row<T, I>(edge.norm, nullptr, to.norm, edge_size(K, V) - K * V);
+void Kernels<T, I>::keep(Index K, Index V, Columns columns, const Edge<T>& edge, const Edge<T>& to) noexcept {
+  gemm::transpose<T, I>(K, columns.width, edge.state, columns.width, to.state + columns.begin * K, K);
+  if (columns.begin == 0) copy_row<T, I>(edge.norm, nullptr, to.norm, edge_size(K, V) - K * V);
 }
 
 template <class T, Isa I>

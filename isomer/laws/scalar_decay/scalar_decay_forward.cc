@@ -1,5 +1,6 @@
-// The order of the chunks, forward. Either every head runs its chunks one after the other with the state in cache, or (few heads)
-// all chunks run side by side: what each adds, a pass over the edges, then the outputs.
+// The order of the chunks, forward: a task carries the states of some neighbouring heads, or some columns of one, from chunk to
+// chunk. Few heads that do not walk (`subtract`, not causal) run all chunks side by side: what each adds, a pass over the edges,
+// then the outputs.
 #include <algorithm>
 
 #include "isomer/laws/scalar_decay/scalar_decay_plan.h"
@@ -25,40 +26,40 @@ struct Forward {
   }
   [[nodiscard]] Rows<T> output(Index n, Index h, Index c) const { return plan.rows(o, n, h, c); }
 
-  // Heads h … h + count − 1, chunk after chunk.
+  // Some columns of heads h … h + count − 1, chunk after chunk.
   template <Isa I>
-  void heads(Index n, Index h, Index count, Workspace& workspace) const {
+  void heads(Index n, Index h, Index count, Columns columns, Workspace& workspace) const {
     Scratch<T> scratch[kNeighbours];
     for (Index i = 0; i < count; ++i) {
       scratch[i] = i == 0 ? plan.take_scratch(workspace) : plan.beside(scratch[0], workspace);
-      plan.enter(n, h + i, plan.scratch_edge(scratch[i]));
+      plan.enter(n, h + i, plan.scratch_edge(scratch[i]), columns);
     }
     const Index chunks = plan.chunks(n);
     for (Index c = 0; c < chunks; ++c)
-      for (Index i = 0; i < count; ++i) chunk<I>(n, h + i, c, scratch[i]);
+      for (Index i = 0; i < count; ++i) chunk<I>(n, h + i, c, columns, scratch[i]);
     for (Index i = 0; i < count; ++i) {
       const Edge<T> edge = plan.scratch_edge(scratch[i]);
-      if (edges) Kernels<T, I>::keep(plan.K, plan.V, edge, plan.edge(edges, n, h + i, chunks));
+      if (edges) Kernels<T, I>::keep(plan.K, plan.V, columns, edge, plan.edge(edges, n, h + i, chunks));
       for (Index c = 0; c < chunks && !plan.rule.causal && o.present(); ++c) read_global<I>(n, h + i, c, edge, scratch[i]);
-      if (wants_final()) plan.leave(n, h + i, edge, final_states);
+      if (wants_final()) plan.leave(n, h + i, edge, columns, final_states);
     }
   }
 
   template <Isa I>
-  void chunk(Index n, Index h, Index c, const Scratch<T>& s) const {
+  void chunk(Index n, Index h, Index c, Columns columns, const Scratch<T>& s) const {
     using Kernel = Kernels<T, I>;
     const Edge<T> edge = plan.scratch_edge(s);
     const bool causal = plan.rule.causal;
-    if (edges && causal) Kernel::keep(plan.K, plan.V, edge, plan.edge(edges, n, h, c));
-    const Tokens<T> x = plan.tokens(n, h, c);
+    if (edges && causal) Kernel::keep(plan.K, plan.V, columns, edge, plan.edge(edges, n, h, c));
+    const Tokens<T> x = only(columns, plan.tokens(n, h, c));
     Ahead<T> ahead;
-    const Rows<T> to = output(n, h, c);
-    ahead.add(to.data, to.stride, plan.V, x.C);
-    plan.add_ahead(ahead, n, h, c + 1);
-    if (edges && causal) ahead.add(plan.edge(edges, n, h, c + 1).state, plan.K, plan.K, plan.V);
+    const Rows<T> to = only(columns, output(n, h, c));
+    ahead.add(to.data, to.stride, x.V, x.C);
+    plan.add_ahead(ahead, n, h, c + 1, columns);
+    if (edges && causal) ahead.add(plan.edge(edges, n, h, c + 1).state + columns.begin * plan.K, plan.K, plan.K, x.V);
     if (plan.walks && o.present()) return Kernel::walk(x, plan.rule, edge, s, to, ahead);
     Kernel::load(x, plan.rule, edge, s);
-    if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, output(n, h, c), ahead);
+    if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, to, ahead);
     if (c + 1 < plan.chunks(n) || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
   }
 
@@ -70,17 +71,15 @@ struct Forward {
     Kernels<T, I>::read(x, plan.rule, edge, s, output(n, h, c), {});
   }
 
-  // All chunks of all heads side by side.
+  // All chunks of all heads side by side; nothing decays here.
   template <Isa I>
   void split() const {
     using Kernel = Kernels<T, I>;
-    Workspace& own = context.workspace();
-    T* carries = own.take<T>(plan.all_edges());
     context.parallel(plan.heads(), [&](Index i, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
       const Index n = i / plan.H, h = i % plan.H;
       const Scratch<T> s = plan.take_scratch(workspace);
-      plan.enter(n, h, plan.edge(edges, n, h, 0));
+      plan.enter(n, h, plan.edge(edges, n, h, 0), plan.all_columns());
       for (Index c = 0; c < plan.chunks(n); ++c)
         Kernel::trace(plan.tokens(n, h, c), plan.rule, plan.edge(edges, n, h, c), plan.edge(edges, n, h, c + 1), s);
     });
@@ -92,22 +91,20 @@ struct Forward {
       const Tokens<T> x = plan.tokens(n, h, c);
       Kernel::load(x, plan.rule, before, s);
       Kernel::write(x, plan.rule, before, plan.edge(edges, n, h, c + 1), s, Write::set);
-      carries[plan.edge_index(n, h, c)] = *s.gates.carry;
     });
-    pass<I>(carries);
+    pass<I>();
     if (o.present()) read_all<I>();
-    for (Index i = 0; i < plan.heads() && wants_final(); ++i) finish(i / plan.H, i % plan.H, own);
+    for (Index i = 0; i < plan.heads() && wants_final(); ++i) finish(i / plan.H, i % plan.H, context.workspace());
   }
 
   template <Isa I>
-  void pass(const T* carries) const {
+  void pass() const {
     const Index sums = edge_sums(plan.K, plan.V), slices = ceil_div(sums, kSlice);
     context.parallel(plan.heads() * slices, [&](Index i, Workspace&) {
       const Index n = i / slices / plan.H, h = i / slices % plan.H, begin = i % slices * kSlice;
       const Index count = std::min(kSlice, sums - begin);
       for (Index c = 0; c < plan.chunks(n); ++c)
-        Kernels<T, I>::advance(carries[plan.edge_index(n, h, c)], plan.edge(edges, n, h, c).state + begin,
-                               plan.edge(edges, n, h, c + 1).state + begin, count);
+        Kernels<T, I>::advance(T(1), plan.edge(edges, n, h, c).state + begin, plan.edge(edges, n, h, c + 1).state + begin, count);
     });
   }
 
@@ -118,7 +115,7 @@ struct Forward {
       const auto [n, h, c] = plan.place(i);
       const Scratch<T> s = plan.take_scratch(workspace);
       const Edge<T> edge = plan.scratch_edge(s);
-      plan.copy_edge(plan.edge(edges, n, h, plan.rule.causal ? c : plan.chunks(n)), edge);
+      plan.copy_edge(plan.edge(edges, n, h, plan.rule.causal ? c : plan.chunks(n)), edge, plan.all_columns());
       if (!plan.rule.causal) return read_global<I>(n, h, c, edge, s);
       const Tokens<T> x = plan.tokens(n, h, c);
       Kernels<T, I>::load(x, plan.rule, edge, s);
@@ -130,14 +127,21 @@ struct Forward {
   void finish(Index n, Index h, Workspace& workspace) const {
     const Workspace::Scope scope(workspace);
     const Edge<T> edge = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
-    plan.copy_edge(plan.edge(edges, n, h, plan.chunks(n)), edge);
-    plan.leave(n, h, edge, final_states);
+    plan.copy_edge(plan.edge(edges, n, h, plan.chunks(n)), edge, plan.all_columns());
+    plan.leave(n, h, edge, plan.all_columns(), final_states);
   }
 
   void run() const {
     with_isa(context.isa(), [&]<Isa I>() {
-      if (plan.split) return split<I>();
-      plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) { heads<I>(n, h, count, workspace); });
+      if (plan.split && !plan.walks) return split<I>();
+      if (plan.walks)
+        plan.each_slice(context, plan.V, [&](Index n, Index h, Index count, Columns columns, Workspace& workspace) {
+          heads<I>(n, h, count, columns, workspace);
+        });
+      else
+        plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) {
+          heads<I>(n, h, count, plan.all_columns(), workspace);
+        });
     });
   }
 };
@@ -148,7 +152,7 @@ template <class T>
 void forward(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context) {
   const Index size = plan.all_edges() * edge_size(plan.K, plan.V);
   T* edges = out.tape ? out.tape->record(plan.C, size) : nullptr;
-  if (!edges && plan.split) edges = context.workspace().template take<T>(size);
+  if (!edges && plan.split && !plan.walks) edges = context.workspace().template take<T>(size);
   Forward<T>{plan, out.o, out.final_states, edges, context}.run();
 }
 

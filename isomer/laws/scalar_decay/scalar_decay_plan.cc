@@ -17,12 +17,15 @@ using Normaliser = ScalarDecayOptions::Normaliser;
 constexpr ChunkCosts kForward{.pair = 1, .state = 4, .edge = 18, .step = 10};
 // A tape keeps a state for each chunk: with K = V = 64, one for 36 tokens is somewhat smaller than their q and k.
 constexpr ChunkCosts kTaped{.pair = 3.5, .state = 12, .edge = 115, .step = 0};
-// Chunks side by side write and read a state each.
+// Chunks side by side, backward and those that do not walk, write and read a state each.
 constexpr ChunkCosts kSplit{.pair = 1, .state = 4, .edge = 128, .step = 10};
 // Without weights between tokens only the traffic of the state counts.
 constexpr Index kGlobalChunk = 128;
 
-const ChunkCosts& costs_of(bool taped, Index heads) { return heads < kSplitHeads ? kSplit : taped ? kTaped : kForward; }
+const ChunkCosts& costs_of(const ScalarDecayOptions& options, bool taped, Index heads) {
+  const bool split = heads < kSplitHeads && (taped || options.normaliser == Normaliser::subtract);
+  return split ? kSplit : taped ? kTaped : kForward;
+}
 
 Rule rule_of(const ScalarDecayOptions& options, bool gates, Index K) {
   const Normaliser n = options.normaliser;
@@ -50,17 +53,21 @@ bool any_sums(const ScalarDecayStates<T>& of) {
   return of.state.present() || of.norm.present() || of.value_sum.present();
 }
 
-// The sums of head h of sequence n into an edge.
+// The sums of head h of sequence n into an edge whose state has some of V columns.
 template <class T>
-void fetch_sums(const ScalarDecayStates<const T>& from, Index n, Index h, Index K, Index V, const Edge<T>& edge) {
+void fetch_sums(const ScalarDecayStates<const T>& from, Index n, Index h, Index K, Index V, const Edge<T>& edge,
+                Columns columns) {
   for (Index a = 0; a < K && edge.state; ++a)
-    fetch(from.state.present() ? from.state.at(n, h, a) : nullptr, from.state.stride[3], edge.state + a * V, V);
+    fetch(from.state.present() ? from.state.at(n, h, a, columns.begin) : nullptr, from.state.stride[3],
+          edge.state + a * columns.width, columns.width);
   fetch(from.norm.present() ? from.norm.at(n, h) : nullptr, from.norm.stride[2], edge.norm, K);
   fetch(from.value_sum.present() ? from.value_sum.at(n, h) : nullptr, from.value_sum.stride[2], edge.value_sum, V);
 }
 template <class T>
-void store_sums(const Edge<T>& edge, Index n, Index h, Index K, Index V, const ScalarDecayStates<T>& to) {
-  for (Index a = 0; a < K && to.state.present(); ++a) store(edge.state + a * V, to.state.at(n, h, a), to.state.stride[3], V);
+void store_sums(const Edge<T>& edge, Columns columns, Index n, Index h, Index K, Index V, const ScalarDecayStates<T>& to) {
+  for (Index a = 0; a < K && to.state.present(); ++a)
+    store(edge.state + a * columns.width, to.state.at(n, h, a, columns.begin), to.state.stride[3], columns.width);
+  if (columns.begin > 0) return;
   if (to.norm.present()) store(edge.norm, to.norm.at(n, h), to.norm.stride[2], K);
   if (to.value_sum.present()) store(edge.value_sum, to.value_sum.at(n, h), to.value_sum.stride[2], V);
 }
@@ -96,9 +103,9 @@ void shift_gradient(const Edge<T>& e, const Edge<T>& about, double sign, Index K
 
 }  // namespace
 
-Choice choose(bool causal, Carries carries, Index heads, Index T, Index K, Index V) {
-  if (!causal) return {Form::chunk, kGlobalChunk};
-  return best_form(costs_of(carries.tape, heads), T, K, V, carries);
+Choice choose(const ScalarDecayOptions& options, Carries carries, Index heads, Index T, Index K, Index V) {
+  if (options.direction == ScalarDecayOptions::Direction::global) return {Form::chunk, kGlobalChunk};
+  return best_form(costs_of(options, carries.tape, heads), T, K, V, carries);
 }
 
 template <class T>
@@ -123,7 +130,7 @@ Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
   auto all = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets);
   const Index K = in.q.shape[3], V = in.v.shape[3];
-  const Index chosen = rule.causal ? best_chunk(costs_of(taped, Index(all.size()) * H), K, V) : kGlobalChunk;
+  const Index chosen = rule.causal ? best_chunk(costs_of(options, taped, Index(all.size()) * H), K, V) : kGlobalChunk;
   const bool walks = rule.causal && !rule.centred && form != Form::parallel;
   Plan<T> plan{make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel),
                in,
@@ -135,6 +142,11 @@ Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   plan.in.q = dense_rows(in.q, scratch);
   plan.in.k = dense_rows(in.k, scratch);
   plan.in.v = dense_rows(in.v, scratch);
+  // Every slice of a head reads these, and the first one writes what becomes of them, perhaps to the same memory.
+  if (walks && form == Form::chunk) {
+    plan.in.initial.norm = copy_of(in.initial.norm, scratch);
+    plan.in.initial.max = copy_of(in.initial.max, scratch);
+  }
   return plan;
 }
 
@@ -205,16 +217,15 @@ Edge<T> Plan<T>::scratch_edge(const Scratch<T>& s) const {
 }
 
 template <class T>
-void Plan<T>::copy_edge(const Edge<T>& from, const Edge<T>& to) const {
-  const Index KV = K * V;
-  std::memcpy(to.state, from.state, std::size_t(KV) * sizeof(T));
-  std::memcpy(to.norm, from.norm, std::size_t(2 * (K + V) + 1) * sizeof(T));
+void Plan<T>::copy_edge(const Edge<T>& from, const Edge<T>& to, Columns columns) const {
+  put_columns(from.state, columns, K, to.state, V);
+  if (columns.begin == 0) std::memcpy(to.norm, from.norm, std::size_t(2 * (K + V) + 1) * sizeof(T));
 }
 
 template <class T>
-void Plan<T>::fetch_states(Index n, Index h, const Edge<T>& edge) const {
+void Plan<T>::fetch_states(Index n, Index h, const Edge<T>& edge, Columns columns) const {
   const auto& from = in.initial;
-  fetch_sums(from, n, h, K, V, edge);
+  fetch_sums(from, n, h, K, V, edge, columns);
   const bool nothing = !from.state.present() && !from.norm.present() && !from.max.present();
   *edge.max = from.max.present() ? from.max(n, h) : nothing ? T(kNothing) : T(0);
   std::fill_n(edge.key_mean, K, T(0));
@@ -222,8 +233,8 @@ void Plan<T>::fetch_states(Index n, Index h, const Edge<T>& edge) const {
 }
 
 template <class T>
-void Plan<T>::enter(Index n, Index h, const Edge<T>& edge) const {
-  fetch_states(n, h, edge);
+void Plan<T>::enter(Index n, Index h, const Edge<T>& edge, Columns columns) const {
+  fetch_states(n, h, edge, columns);
   if (!rule.centred || sequences[n].length == 0) return;
   const auto& from = in.initial;
   const double count = from.count.present() ? double(from.count(n)) : 0.0;
@@ -240,31 +251,31 @@ void Plan<T>::enter(Index n, Index h, const Edge<T>& edge) const {
 }
 
 template <class T>
-void Plan<T>::store_states(Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to) const {
-  if (to.max.present()) to.max(n, h) = *edge.max;
-  store_sums(edge, n, h, K, V, to);
+void Plan<T>::store_states(Index n, Index h, const Edge<T>& edge, Columns columns, const ScalarDecayStates<T>& to) const {
+  if (to.max.present() && columns.begin == 0) to.max(n, h) = *edge.max;
+  store_sums(edge, columns, n, h, K, V, to);
 }
 
 template <class T>
-void Plan<T>::leave(Index n, Index h, const Edge<T>& edge, const ScalarDecayStates<T>& to) const {
+void Plan<T>::leave(Index n, Index h, const Edge<T>& edge, Columns columns, const ScalarDecayStates<T>& to) const {
   if (rule.centred) {
     const double before = in.initial.count.present() ? double(in.initial.count(n)) : 0.0;
     shift_sums(edge, -1.0, before + double(sequences[n].length), K, V);
   }
-  store_states(n, h, edge, to);
+  store_states(n, h, edge, columns, to);
 }
 
 template <class T>
 void Plan<T>::enter_gradient(Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about,
                              const Edge<T>& edge) const {
-  fetch_sums(from, n, h, K, V, edge);
+  fetch_sums(from, n, h, K, V, edge, all_columns());
   if (rule.centred && any_sums(from)) shift_gradient(edge, about, 1.0, K, V);
 }
 
 template <class T>
 void Plan<T>::leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to) const {
   if (rule.centred && any_sums(to)) shift_gradient(edge, about, -1.0, K, V);
-  store_sums(edge, n, h, K, V, to);
+  store_sums(edge, all_columns(), n, h, K, V, to);
 }
 
 template struct Plan<float>;

@@ -19,9 +19,9 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T
   Edge<T> edge{nullptr, p, p + K, p + K + V, p + 2 * K + V, p + 2 * K + 2 * V};
   edge.state = read_in_place ? nullptr : sums;
   if (shifted)
-    plan.enter(n, h, edge);
+    plan.enter(n, h, edge, plan.all_columns());
   else
-    plan.fetch_states(n, h, edge);
+    plan.fetch_states(n, h, edge, plan.all_columns());
   const StepState<T> s{.from = read_in_place ? Rows<const T>{initial.at(n, h), initial.stride[2]} : Rows<const T>{sums, V},
                        .to = write_in_place ? Rows<T>{last.at(n, h), last.stride[2]} : Rows<T>{sums, V},
                        .q = workspace.take<T>(K),
@@ -35,9 +35,9 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T
   if (write_in_place) to.state = {};
   edge.state = sums;
   if (shifted)
-    plan.leave(n, h, edge, to);
+    plan.leave(n, h, edge, plan.all_columns(), to);
   else
-    plan.store_states(n, h, edge, to);
+    plan.store_states(n, h, edge, plan.all_columns(), to);
 }
 
 }  // namespace

@@ -216,15 +216,18 @@ TEST(ScalarDecay, ReferenceGradientsAreDifferences) {
 }
 
 TEST(ScalarDecay, ThreadsDoNotChangeABit) {
+  Context one(1), two(2), seven(7);
   for (auto [label, setup] : rules())
-    for (Index heads : {1, 9}) {
-      setup.B = 1, setup.T = 200, setup.chunk = kChunk, setup.Gq = setup.Gk = setup.Gv = heads;
-      const Problem<float> p(setup);
-      Context one(1), two(2), seven(7);
-      const Results want = p.run(Form::chunk, one, true);
-      EXPECT_EQ(want, p.run(Form::chunk, two, true)) << label;
-      EXPECT_EQ(want, p.run(Form::chunk, seven, true)) << label;
-    }
+    for (auto [heads, V] : {std::pair<Index, Index>{1, 3}, {1, 50}, {3, 50}, {9, 3}})  // 50: slices of columns
+      for (bool tape : {true, false}) {
+        setup.B = 1, setup.T = 200, setup.chunk = kChunk, setup.Gq = setup.Gk = setup.Gv = heads, setup.V = V,
+        setup.initial = tape;
+        if (V == 50) setup.offsets = {0, 150, 150, 200};
+        const Problem<float> p(setup);
+        const Results want = p.run(Form::chunk, one, true, tape);
+        EXPECT_EQ(want, p.run(Form::chunk, two, true, tape)) << label;
+        EXPECT_EQ(want, p.run(Form::chunk, seven, true, tape)) << label;
+      }
 }
 
 TEST(ScalarDecay, ChunkSizesAgree) {
@@ -262,9 +265,9 @@ TEST(ScalarDecay, OutputsDoNotSeeLaterTokens) {
 TEST(ScalarDecay, AStreamMayKeepItsStateInPlace) {
   for (const auto& [label, base] : rules()) {
     Draw setup = base;
-    setup.B = 1, setup.T = 37;
+    setup.B = 1, setup.T = 37, setup.chunk = 4, setup.V = 40;
     const Problem<double> p(setup);
-    Context context(2);
+    Context context(7);
     const Results want = p.run(Form::reference, context, false);
     StateArrays<double> state;
     state.make(setup, true);
