@@ -117,19 +117,6 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
           .grad_bonus = take(P)};
 }
 
-template <class T>
-void Plan<T>::fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const {
-  for (Index a = 0; a < K; ++a)
-    for (Index c = 0; c < columns.width; ++c)
-      state[a * columns.width + c] = from.present() ? from(n, h, a, columns.begin + c) : T(0);
-}
-
-template <class T>
-void Plan<T>::store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const {
-  for (Index a = 0; a < K && to.present(); ++a)
-    for (Index c = 0; c < columns.width; ++c) to(n, h, a, columns.begin + c) = state[a * columns.width + c];
-}
-
 template struct Plan<float>;
 template struct Plan<double>;
 template Plan<float> make_plan(const ChannelDecayInputs<float>&, const ChannelDecayOptions&, Form, bool, Workspace&);

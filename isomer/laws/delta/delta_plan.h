@@ -53,8 +53,12 @@ struct Plan : Chunks {
   [[nodiscard]] Index longest() const;
 
   /// Columns of the state of head h of sequence n into [K,width], zeros if there is none, and back.
-  void fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const;
-  void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const;
+  void fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const {
+    fetch_columns(from, n, h, columns, K, state);
+  }
+  void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const {
+    store_columns(state, columns, K, to, n, h);
+  }
 };
 
 /// What Form::automatic takes: step or chunk.

@@ -57,16 +57,13 @@ bool any_sums(const ScalarDecayStates<T>& of) {
 template <class T>
 void fetch_sums(const ScalarDecayStates<const T>& from, Index n, Index h, Index K, Index V, const Edge<T>& edge,
                 Columns columns) {
-  for (Index a = 0; a < K && edge.state; ++a)
-    fetch(from.state.present() ? from.state.at(n, h, a, columns.begin) : nullptr, from.state.stride[3],
-          edge.state + a * columns.width, columns.width);
+  if (edge.state) fetch_columns(from.state, n, h, columns, K, edge.state);
   fetch(from.norm.present() ? from.norm.at(n, h) : nullptr, from.norm.stride[2], edge.norm, K);
   fetch(from.value_sum.present() ? from.value_sum.at(n, h) : nullptr, from.value_sum.stride[2], edge.value_sum, V);
 }
 template <class T>
 void store_sums(const Edge<T>& edge, Columns columns, Index n, Index h, Index K, Index V, const ScalarDecayStates<T>& to) {
-  for (Index a = 0; a < K && to.state.present(); ++a)
-    store(edge.state + a * columns.width, to.state.at(n, h, a, columns.begin), to.state.stride[3], columns.width);
+  store_columns(edge.state, columns, K, to.state, n, h);
   if (columns.begin > 0) return;
   if (to.norm.present()) store(edge.norm, to.norm.at(n, h), to.norm.stride[2], K);
   if (to.value_sum.present()) store(edge.value_sum, to.value_sum.at(n, h), to.value_sum.stride[2], V);
