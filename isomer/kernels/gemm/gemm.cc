@@ -15,12 +15,12 @@ using gemm::Matrix;
 
 // Depth of a block: a panel of B (2 vectors wide) takes 24 of the 32 KB of L1, through which the rows of A pass.
 constexpr Index kDepth = 384;
-// Rows of A packed at a time: 144 KB, a part of the L2 that leaves room for the panels of B that pass through.
-constexpr Index kRows = 96;
-// Columns of B packed at a time: 6 MB, kept in L3 while all rows of A pass.
-constexpr Index kColumns = 4096;
-// Fewer tasks than this leave threads idle, so blocks of rows and columns shrink to these sizes to make more.
-constexpr Index kTasks = 8, kFewRows = 48, kFewColumns = 512;
+// Rows of A packed at a time: 192 KB, a part of the L2 that leaves room for the panels of B that pass through.
+constexpr Index kRows = 128;
+// Columns of B at a time, and how much of B is packed at a time: 6 MB, kept in L3 while all rows of A pass.
+constexpr Index kColumns = 4096, kPacked = kColumns * kDepth;
+// Tasks come in multiples of this where they are few, so that threads end together; blocks of columns shrink to make as many.
+constexpr Index kTasks = 8, kManyTasks = 64, kFewRows = 48, kFewColumns = 512;
 // Columns packed by one task.
 constexpr Index kPackColumns = 128;
 // Up to this many multiply-adds, packing costs more than it saves.
@@ -29,16 +29,25 @@ constexpr Index kDirect = Index(96) * 96 * 96;
 // Elements of B that make a task of a product of few rows: about 10 µs.
 constexpr Index kFewElements = 32768;
 
-/// [0, size) in equal parts of at most `most`, each but the last a multiple of `unit`.
+/// [0, size) in `count` parts of about as many units each.
 struct Parts {
-  Index step, count;
-  Parts(Index size, Index most, Index unit)
-      : step(std::max(unit, round_up(ceil_div(size, ceil_div(size, most)), unit))), count(ceil_div(size, step)) {}
+  Index size, count, unit;
+  [[nodiscard]] Index begin(Index part) const { return std::min(size, ceil_div(size, unit) * part / count * unit); }
+  /// The most that a part holds.
+  [[nodiscard]] Index most() const { return ceil_div(ceil_div(size, unit), count) * unit; }
 };
 
 template <class T>
 Matrix<T> shifted(Matrix<T> m, Index row, Index column) {
   return {m.data + row * m.row + column * m.column, m.row, m.column};
+}
+
+/// The memory of m rows and some columns of A, whichever of the two is dense.
+template <class T>
+gemm::Next<T> rows_at(Matrix<T> a, Index i, Index m, Index p, Index depth) {
+  const T* data = shifted(a, i, p).data;
+  if (a.row == 1) return {data, depth, a.column, m};
+  return a.column == 1 ? gemm::Next<T>{data, m, a.row, depth} : gemm::Next<T>{};
 }
 
 template <class T>
@@ -57,34 +66,46 @@ void finish(const Problem<T>& x, Index m, Index j, Index n, Block<T> c) {
   if (x.bias != nullptr) gemm::Kernels<T, I>::add_row(m, n, x.bias + j, c);
 }
 
-/// One block of depth and columns: packs B, then every task packs its rows of A and multiplies.
+/// Depths that are packed together, block by block of `step`.
+struct Depths {
+  Index begin, end, step;
+  [[nodiscard]] Index size(Index p) const { return std::min(step, end - p); }
+};
+
+/// Some depths of all columns: packs B, then every task takes its part of C through them, while it is in the cache.
 template <class T, Isa I>
-void multiply_block(const Problem<T>& x, Index p, Index depth, T* packed, Context& context) {
-  context.parallel(ceil_div(x.N, kPackColumns), [&](Index task, Workspace&) {
-    const Index j = task * kPackColumns;
-    gemm::Kernels<T, I>::pack_columns(depth, std::min(kPackColumns, x.N - j), shifted(x.b, p, j), packed + depth * j);
+void multiply_depths(const Problem<T>& x, const Depths& depths, T* packed, Context& context) {
+  const Index width = round_up(x.N, kPanelMultiple);
+  const auto panels = [&](Index p, Index j) { return packed + (p - depths.begin) * width + depths.size(p) * j; };
+  const Index pack_tasks = ceil_div(x.N, kPackColumns);
+  context.parallel(pack_tasks * ceil_div(depths.end - depths.begin, depths.step), [&](Index task, Workspace&) {
+    const Index p = depths.begin + task / pack_tasks * depths.step, j = task % pack_tasks * kPackColumns;
+    gemm::Kernels<T, I>::pack_columns(depths.size(p), std::min(kPackColumns, x.N - j), shifted(x.b, p, j), panels(p, j));
   });
-  const Index row_parts = std::max(ceil_div(x.M, kRows), std::min(kTasks, ceil_div(x.M, kFewRows)));
-  const Parts rows(x.M, ceil_div(x.M, row_parts), 6);
-  const Index column_parts = std::clamp<Index>(x.N / kFewColumns, 1, ceil_div(kTasks, rows.count));
-  const Parts columns(x.N, ceil_div(x.N, column_parts), kPanelMultiple);
+  const Index many = ceil_div(x.M, kRows), few = std::min(round_up(many, kTasks), ceil_div(x.M, kFewRows));
+  const Parts rows{x.M, many < kManyTasks ? std::max(many, few) : many, 6};
+  const Parts columns{x.N, std::clamp<Index>(x.N / kFewColumns, 1, ceil_div(kTasks, rows.count)), kPanelMultiple};
   context.parallel(rows.count * columns.count, [&](Index task, Workspace& scratch) {
     const Workspace::Scope scope(scratch);
-    const Index i = task / columns.count * rows.step, j = task % columns.count * columns.step;
-    const Index m = std::min(rows.step, x.M - i), n = std::min(columns.step, x.N - j);
-    T* block = scratch.take<T>(m * kDepth);
-    gemm::Kernels<T, I>::pack_rows(m, depth, shifted(x.a, i, p), x.alpha, block, kDepth);
-    const Block<T> c{x.c.at(i, j), x.c.stride[0], x.add || p > 0};
-    gemm::Kernels<T, I>::multiply_packed(m, n, depth, Matrix<T>{block, kDepth, 1}, packed + depth * j, c);
-    if (p + depth == x.K) finish<T, I>(x, m, j, n, c);
+    const Index i = rows.begin(task / columns.count), m = rows.begin(task / columns.count + 1) - i;
+    const Index j = columns.begin(task % columns.count), n = columns.begin(task % columns.count + 1) - j;
+    T* block = scratch.take<T>(rows.most() * kDepth);
+    for (Index p = depths.begin; p < depths.end; p += depths.step) {
+      const Index depth = depths.size(p), then = p + depth;
+      gemm::Kernels<T, I>::pack_rows(m, depth, shifted(x.a, i, p), x.alpha, block, kDepth);
+      const Block<T> c{x.c.at(i, j), x.c.stride[0], x.add || p > 0};
+      const gemm::Next<T> next = then < depths.end ? rows_at(x.a, i, m, then, depths.size(then)) : gemm::Next<T>{};
+      gemm::Kernels<T, I>::multiply_packed(m, n, depth, Matrix<T>{block, kDepth, 1}, panels(p, j), c, next);
+    }
+    if (depths.end == x.K) finish<T, I>(x, m, j, n, {x.c.at(i, j), x.c.stride[0], true});
   });
 }
 
 template <class T, class W, Isa I>
 void multiply_few(const Problem<T>& x, Matrix<W> b, Context& context) {
-  const Parts columns(x.N, std::max<Index>(1, kFewElements / x.K), 1);
+  const Parts columns{x.N, ceil_div(x.N, std::max<Index>(1, kFewElements / x.K)), 1};
   context.parallel(columns.count, [&](Index task, Workspace&) {
-    const Index j = task * columns.step, n = std::min(columns.step, x.N - j);
+    const Index j = columns.begin(task), n = columns.begin(task + 1) - j;
     const Block<T> c{x.c.at(0, j), x.c.stride[0], x.add};
     gemm::FewRows<T, W, I>::multiply(x.M, n, x.K, x.a, shifted(b, 0, j), x.alpha, c);
     finish<T, I>(x, x.M, j, n, c);
@@ -101,15 +122,17 @@ void multiply(const Problem<T>& x, Context& context) {
   }
   if (x.M <= kInPlaceRows && x.a.column == 1 && x.b.row == 1) return multiply_few<T, T, I>(x, x.b, context);
   const Workspace::Scope scope(context.workspace());
-  const Parts depths(x.K, kDepth, 1);
-  T* packed = context.workspace().template take<T>(depths.step * round_up(std::min(x.N, kColumns), kPanelMultiple));
+  const Index step = ceil_div(x.K, ceil_div(x.K, kDepth)), width = round_up(std::min(x.N, kColumns), kPanelMultiple);
+  const Index together = std::max<Index>(1, kPacked / (step * width)) * step;
+  T* packed = context.workspace().template take<T>(std::min(together, x.K) * width);
   for (Index j = 0; j < x.N; j += kColumns) {
     Problem<T> part = x;
     part.N = std::min(kColumns, x.N - j);
     part.b = shifted(x.b, 0, j);
     part.c = slice(x.c, 1, j, part.N);
     if (x.bias != nullptr) part.bias = x.bias + j;
-    for (Index p = 0; p < x.K; p += depths.step) multiply_block<T, I>(part, p, std::min(depths.step, x.K - p), packed, context);
+    for (Index p = 0; p < x.K; p += together)
+      multiply_depths<T, I>(part, {p, std::min(p + together, x.K), step}, packed, context);
   }
 }
 

@@ -35,11 +35,24 @@ void Kernels<T, I>::pack_columns(Index depth, Index columns, Matrix<T> b, T* dst
         dst[j * depth + p * width + v] = j + v < columns ? b.data[p * b.row + (j + v) * b.column] : T(0);
 }
 
+/// Called after every tile: asks for so many rows of what is read next.
 template <class T, Isa I>
-void Kernels<T, I>::multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept {
+struct Fetch {
+  Next<T> next;
+  Index at_once, row = 0;
+  ISOMER_INLINE void operator()() {
+    const Index end = row + at_once < next.rows ? row + at_once : next.rows;
+    for (; row < end; ++row)
+      for (Index c = 0; c < next.width; c += Index(64 / sizeof(T))) __builtin_prefetch(next.data + row * next.stride + c, 0, 2);
+  }
+};
+
+template <class T, Isa I>
+void Kernels<T, I>::multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c, Next<T> next) noexcept {
   constexpr Index width = kTileColumns<T, I>;
+  Fetch<T, I> fetch{next, ceil_div(next.rows, ceil_div(M, kTileRows) * ceil_div(N, width))};
   gemm::multiply<T, I>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, Panels<T>{b, width, depth * width}, c.data,
-                       c.row, c.add ? Store::add : Store::set);
+                       c.row, c.add ? Store::add : Store::set, fetch);
 }
 
 template <class T, Isa I>

@@ -21,6 +21,13 @@ struct Block {
   bool add;
 };
 
+/// Rows that are read next, to be asked for into L2 meanwhile.
+template <class T>
+struct Next {
+  const T* data = nullptr;
+  Index rows = 0, stride = 0, width = 0;
+};
+
 /// A multiple of the width of a panel on every instruction set: columns are cut only here.
 inline constexpr Index kPanelMultiple = 32;
 
@@ -32,7 +39,7 @@ struct Kernels {
   /// a multiple of kPanelMultiple.
   static void pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept;
   /// C [M, N] = or += A [M, depth] · B, with B as pack_columns left it.
-  static void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c) noexcept;
+  static void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c, Next<T> next) noexcept;
   /// The same for a B with dense rows that is small enough to stay in cache unpacked.
   static void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
   /// C [M, N] += row [N] in every row.

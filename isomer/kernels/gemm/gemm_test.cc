@@ -112,8 +112,8 @@ TYPED_TEST(Gemm, AddsABiasToEveryRow) {
   std::vector<TypeParam> numbers(2 * 5000);
   Rng rng(3);
   for (TypeParam& x : numbers) x = TypeParam(rng.normal());
-  // Few rows, a direct product, several blocks of depth, of columns, and no depth at all.
-  const Size sizes[] = {{1, 33, 20}, {5, 7, 0}, {30, 40, 50}, {100, 130, 800}, {9, 4200, 70}};
+  // Few rows, a direct product, several blocks of depth, of columns, and no depth at all; more depth than is packed at a time.
+  const Size sizes[] = {{1, 33, 20}, {5, 7, 0}, {30, 40, 50}, {100, 130, 800}, {9, 4200, 70}, {10, 1000, 2000}};
   for (const Size& s : sizes)
     for (const Index stride : {1, 2})
       for (Layout lc : kLayouts)
