@@ -116,7 +116,7 @@ int train_request(const Request& request) {
   const std::string folder = request.out.empty() ? default_folder(request) : request.out;
   const Recipe recipe = read_recipe(request.recipe, request.settings);
   if (request.print_config) {
-    std::cout << to_toml(recipe);
+    std::cout << to_toml(resolved(recipe));
     return kDone;
   }
   Context context(request.threads);
@@ -150,7 +150,7 @@ Command train_command(CLI::App& app) {
   add_set(app, request->settings, "Override a key, e.g. train.steps=100; may be repeated");
   app.add_option("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]");
   app.add_flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
-  app.add_flag("--print-config", request->print_config, "Print the recipe with every default and stop");
+  app.add_flag("--print-config", request->print_config, "Print the recipe with every option of model, task and mixers, and stop");
   app.add_flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
   app.add_flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too, in RUN/tensorboard");
   app.add_flag("--stats", request->stats, "Print memory and the share of time that data took");

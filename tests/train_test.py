@@ -46,6 +46,17 @@ def main():
         expect(run(top / "two", threads=2).returncode == 0, "two threads")
         expect(record(top / "two") == want, "two threads give another result than one")
 
+        printed = isomer("train", top / "recipe.toml", "--print-config")
+        for line in "window = \"8\"", "heads = \"2\"", "causal = ", "train_examples = ":
+            expect(line in printed.stdout, f"--print-config lacks {line}: {printed}")
+        expect("mixer.all" not in printed.stdout and "phase_gate" not in printed.stdout, "options without effect: " + printed.stdout)
+        (top / "printed.toml").write_text(printed.stdout)
+        expect(isomer("train", top / "printed.toml", "--print-config").stdout == printed.stdout, "the printed recipe prints another")
+        again = isomer("train", top / "printed.toml", "--out", top / "printed", "--threads", 1)
+        expect(again.returncode == 0, again.stderr)
+        got = record(top / "printed")
+        expect(got[0] == want[0] and got[1]["model.safetensors"] == want[1]["model.safetensors"], "the printed recipe gives another run")
+
         said = [isomer("generate", top / "whole", "--prompt", "1 2 3", "--weights", weights, "--stats", "--threads", threads)
                 for weights, threads in (("bf16", 1), ("bf16", 2), ("float32", 2))]
         expect(all(result.returncode == 0 for result in said), "generate: " + said[0].stderr)

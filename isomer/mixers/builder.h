@@ -38,8 +38,9 @@ class Builder {
   /// One of `choices`, by default `fallback` or else the first.
   [[nodiscard]] std::string choice(std::string_view name, std::initializer_list<std::string_view> choices, std::string_view help,
                                    std::string_view fallback = {});
-  /// Refuses an option that was given although it has no effect here, unless `used`; `with` is what would use it.
-  void only_with(bool used, std::string_view with, std::initializer_list<std::string_view> names) const;
+  /// Refuses options that were given although they have no effect here, unless `used`; `with` is what would use them. They have
+  /// been declared.
+  void only_with(bool used, std::string_view with, std::initializer_list<std::string_view> names);
   /// Heads and the sizes of keys and values of one head, from the options heads, key and value. By default totals are divided
   /// among the heads.
   struct HeadSizes {

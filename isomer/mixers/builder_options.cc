@@ -83,10 +83,13 @@ std::string Builder::choice(std::string_view name, std::initializer_list<std::st
   return value;
 }
 
-void Builder::only_with(bool used, std::string_view with, std::initializer_list<std::string_view> names) const {
+void Builder::only_with(bool used, std::string_view with, std::initializer_list<std::string_view> names) {
   if (used) return;
-  for (std::string_view name : names)
+  for (std::string_view name : names) {
     require(settings_.find(name) == settings_.end(), preset(), "option ", name, " has no effect without ", with);
+    for (MixerOption& option : options_)
+      if (option.name == name) option.applies = false;
+  }
 }
 
 Builder::HeadSizes Builder::head_sizes(const HeadDefaults& fallback) {

@@ -42,6 +42,7 @@ struct Place {
 struct MixerOption {
   std::string name, fallback, help;
   std::vector<std::string> choices = {};  // of an option that is one of some words
+  bool applies = true;                    // false: it has no effect beside the others, and giving it is an error
 };
 [[nodiscard]] std::vector<MixerOption> options_of(const Preset& preset, const Place& place, const Settings& settings = {});
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "isomer/train/transfer.h"
 #include "tests/error_of.h"
 

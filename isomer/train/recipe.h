@@ -89,7 +89,7 @@ using Overrides = std::vector<std::string>;
 /// The layers, written out: repetitions in the list and of the list.
 [[nodiscard]] std::vector<std::string> layers_of(const ModelRecipe& model);
 
-/// The whole recipe with every default filled in: reading it again gives the same recipe.
+/// The whole recipe with every key of model and training filled in: reading it again gives the same recipe.
 [[nodiscard]] std::string to_toml(const Recipe& recipe);
 
 /// Throws the error again with the place of the key in front, when it is about one of the recipe's tables (mixer.X, task).

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "isomer/base/error.h"
+#include "isomer/mixers/fingerprint.h"
+#include "isomer/mixers/preset.h"
+#include "isomer/train/session.h"
 #include "tests/error_of.h"
 
 namespace isomer {
@@ -46,6 +49,31 @@ TEST(Recipe, ReadsBackWhatItWrites) {
   EXPECT_EQ(to_toml(again), text);
   EXPECT_EQ(again.train.beta2, 0.1234567890123);
   EXPECT_FALSE(again.model.tied);
+}
+
+TEST(Recipe, ResolvesToTheSameMixers) {
+  for (const Preset* preset : presets()) {
+    const std::string name(preset->name);
+    const Recipe recipe =
+        parse_recipe(parse_toml(kSmall, "small.toml"), {"model.layers=" + name + "," + name, "mixer.all.heads=2"});
+    Recipe plain = recipe;
+    plain.mixers.erase("sliding-window");
+    const Recipe all = resolved(plain);
+    EXPECT_EQ(to_toml(resolved(all)), to_toml(all)) << name;
+    const TaskShape task{.length = 64, .vocabulary = 8, .classes = 8};
+    const ModelConfig want = model_of(plain, task), got = model_of(all, task);
+    ASSERT_EQ(got.layers.size(), want.layers.size());
+    for (Index layer = 0; layer < Index(want.layers.size()); ++layer)
+      EXPECT_EQ(graph::dump(layer_graph(got, layer)), graph::dump(layer_graph(want, layer))) << name;
+  }
+  const Recipe recipe = resolved(parse_recipe(parse_toml(kSmall, "small.toml"), {"mixer.all.heads=2", "model.width=64"}));
+  EXPECT_FALSE(recipe.mixers.contains("all"));
+  EXPECT_EQ(recipe.mixers.at("mlstm").at("heads"), "2");
+  EXPECT_EQ(recipe.mixers.at("mlstm").at("key"), "16");
+  EXPECT_FALSE(recipe.mixers.at("mlstm").contains("rope_base"));
+  EXPECT_EQ(recipe.task_settings.at("pairs"), "4");
+  EXPECT_EQ(tests::error_of([&] { (void)resolved(parse_recipe(parse_toml(kSmall, "small.toml"), {"task.pears=1"})); }),
+            "--set: mqar: unknown option pears, did you mean pairs?");
 }
 
 TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {

@@ -98,6 +98,28 @@ void check_shared_options(const Recipe& recipe) {
       fail_in_recipe(recipe, "mixer.all", "unknown option " + name + did_you_mean(name, known));
 }
 
+Place place_of(const Recipe& recipe, std::size_t layer, std::size_t layers) {
+  return {.width = recipe.model.width, .layer = Index(layer), .layers = Index(layers)};
+}
+
+/// Presets and options of all layers, checked.
+std::vector<LayerConfig> layer_configs(const Recipe& recipe) {
+  const std::vector<std::string> names = layers_of(recipe.model);
+  check_mixer_tables(recipe, names);
+  check_shared_options(recipe);
+  std::vector<LayerConfig> layers;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Place place = place_of(recipe, i, names.size());
+    try {
+      layers.push_back({names[i], options_for(recipe, names[i], place)});
+      (void)build_mixer(names[i], place, layers.back().options);
+    } catch (const Error& error) {
+      fail_in_recipe(recipe, recipe.mixers.contains(names[i]) ? "mixer." + names[i] : "model.layers", error.what());
+    }
+  }
+  return layers;
+}
+
 /// The step where the checkpoint was made. Throws Error if it is of another model than this one or of a newer version.
 Index step_of(const Checkpoint& checkpoint, const ModelConfig& model) {
   try {
@@ -128,7 +150,6 @@ std::unique_ptr<Task> task_of(const Recipe& recipe) {
 
 ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   const ModelRecipe& m = recipe.model;
-  const std::vector<std::string> names = layers_of(m);
   ModelConfig config;
   config.kind = kind_of(recipe, task);
   config.width = m.width;
@@ -146,18 +167,27 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   config.features = task.features;
   config.outputs = task.outputs;
   config.length = task.length;
-  check_mixer_tables(recipe, names);
-  check_shared_options(recipe);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const Place place{.width = m.width, .layer = Index(i), .layers = Index(names.size())};
-    try {
-      config.layers.push_back({names[i], options_for(recipe, names[i], place)});
-      (void)build_mixer(names[i], place, config.layers.back().options);
-    } catch (const Error& error) {
-      fail_in_recipe(recipe, recipe.mixers.contains(names[i]) ? "mixer." + names[i] : "model.layers", error.what());
-    }
-  }
+  config.layers = layer_configs(recipe);
   return config;
+}
+
+Recipe resolved(const Recipe& recipe) {
+  Recipe all = recipe;
+  try {
+    all.task_settings = TaskOptions(find_task(recipe.task), recipe.task_settings).values();
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, "task", error.what());
+  }
+  all.mixers.clear();
+  const std::vector<LayerConfig> layers = layer_configs(recipe);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto& [preset, given] = layers[i];
+    if (all.mixers.contains(preset)) continue;
+    Settings& settings = all.mixers[preset] = given;
+    for (const MixerOption& option : options_of(find_preset(preset), place_of(recipe, i, layers.size()), given))
+      if (option.applies) settings.emplace(option.name, option.fallback);
+  }
+  return all;
 }
 
 Session::Session(const Recipe& recipe, Context& context)

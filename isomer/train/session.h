@@ -27,6 +27,10 @@ namespace isomer {
 [[nodiscard]] ModelConfig model_of(const Recipe& recipe, const TaskShape& task);
 [[nodiscard]] std::unique_ptr<Task> task_of(const Recipe& recipe);
 
+/// The recipe with every option of its task and mixers that has an effect; it gives the same run. What [mixer.all] says stands at
+/// the presets that know it.
+[[nodiscard]] Recipe resolved(const Recipe& recipe);
+
 /// Views of the batch.
 [[nodiscard]] ModelInput input_of(const Batch& batch);
 
