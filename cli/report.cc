@@ -1,10 +1,13 @@
 #include "cli/report.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -96,6 +99,20 @@ void Progress::show(std::string_view text) const {
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0) text = first_characters(text, window.ws_col - 1u);
   std::fprintf(stderr, "\r\033[K%.*s", int(text.size()), text.data());
   std::fflush(stderr);
+}
+
+OutlivesItsReader::OutlivesItsReader() { std::signal(SIGPIPE, SIG_IGN); }
+
+OutlivesItsReader::~OutlivesItsReader() {
+  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  if (::poll(&output, 1, 0) != 1 || (output.revents & POLLERR) == 0) return;
+  // What still waits in buffers goes nowhere.
+  if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) {
+    ::dup2(nowhere, STDOUT_FILENO);
+    ::close(nowhere);
+  }
+  std::clearerr(stdout);
+  std::cout.clear();
 }
 
 long peak_memory_mib() {

@@ -43,6 +43,16 @@ class Progress {
   bool terminal_;
 };
 
+/// While it lives, a reader of standard output or standard error that goes away (`| head`) does not end the program, and what it
+/// would have read is no loss: for commands whose results are files. A disk that is full still is a failure.
+class OutlivesItsReader {
+ public:
+  OutlivesItsReader();
+  ~OutlivesItsReader();
+  OutlivesItsReader(const OutlivesItsReader&) = delete;
+  OutlivesItsReader& operator=(const OutlivesItsReader&) = delete;
+};
+
 /// The most memory that the process has taken so far.
 [[nodiscard]] long peak_memory_mib();
 

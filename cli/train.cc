@@ -122,6 +122,7 @@ int train_request(const Request& request) {
   Context context(request.threads);
   Session session(recipe, context);
   if (request.dry_run) return print_plan(session);
+  const OutlivesItsReader output;  // the record is metrics.jsonl
   const RunFolder run = folder_for(request, recipe, folder);
   const FileLock claim = run.claim();
   if (request.resume) {

@@ -88,6 +88,14 @@ def main():
             expect(run(top / "stopped", "--resume").returncode == 0, "resume after Ctrl-C")
         expect(record(top / "stopped") == want, "a run that was stopped differs")
 
+        headed = subprocess.Popen(command("train", top / "recipe.toml", "--out", top / "headed", "--threads", 1),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        headed.stdout.readline()
+        headed.stdout.close()
+        complaints = headed.stderr.read()
+        expect(headed.wait() == 0 and "isomer train:" not in complaints, f"| head: {headed.returncode} {complaints}")
+        expect(record(top / "headed") == want, "a run whose output nobody reads differs")
+
         limit = (top / "whole" / "checkpoints" / "latest" / "model.safetensors").stat().st_size // 2
         full = run(top / "full", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         expect(full.returncode == 1 and "cannot write" in full.stderr and full.stderr.count("\n") >= 1, "full disk: " + full.stderr)
@@ -112,7 +120,7 @@ def main():
         model.write_bytes(model.read_bytes()[:100])
         broken = run(top / "whole", "--resume")
         expect(broken.returncode == 2 and "model.safetensors" in broken.stderr, "a truncated checkpoint is refused: " + broken.stderr)
-        print(f"train_test: the same after {kills} kills, a stop and a full disk, with one and two threads")
+        print(f"train_test: the same after {kills} kills, a stop, a closed output and a full disk, with one and two threads")
 
 
 if __name__ == "__main__":
