@@ -121,6 +121,19 @@ long peak_memory_mib() {
   return usage.ru_maxrss / 1024;
 }
 
+double machine_memory_bytes() {
+  const double all = double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE));
+  double most = 0;
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  return group >> most ? std::min(all, most) : all;
+}
+
+std::string bytes_text(double bytes) {
+  constexpr double kMebibyte = 1 << 20, kGibibyte = 1 << 30;
+  if (bytes >= kGibibyte) return formatted("%.1f", bytes / kGibibyte) + " GiB";
+  return formatted(bytes < 10 * kMebibyte ? "%.1f" : "%.0f", bytes / kMebibyte) + " MiB";
+}
+
 nlohmann::ordered_json table_json(const Context& context, const nlohmann::ordered_json& rows) {
   return {{"schema", 1}, {"machine", machine(context)}, {"rows", rows}};
 }

@@ -56,6 +56,11 @@ class OutlivesItsReader {
 /// The most memory that the process has taken so far.
 [[nodiscard]] long peak_memory_mib();
 
+/// What the machine has, or what the process may take of it (a control group).
+[[nodiscard]] double machine_memory_bytes();
+/// "1.5 GiB", "300 MiB".
+[[nodiscard]] std::string bytes_text(double bytes);
+
 /// {"schema": 1, "machine": …, "rows": …}
 [[nodiscard]] nlohmann::ordered_json table_json(const Context& context, const nlohmann::ordered_json& rows);
 /// The same on standard output.

@@ -4,12 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
 #include "cli/run_summary.h"
 #include "isomer/base/error.h"
+#include "isomer/train/memory.h"
 #include "isomer/train/tensorboard.h"
 #include "isomer/train/trainer.h"
 
@@ -19,7 +21,7 @@ namespace {
 struct Request {
   std::string recipe, out;
   std::vector<std::string> settings;
-  bool resume = false, print_config = false, dry_run = false, stats = false, tensorboard = false;
+  bool resume = false, print_config = false, dry_run = false, json = false, stats = false, tensorboard = false;
   int threads = 0;
 };
 
@@ -69,19 +71,49 @@ std::string default_folder(const Request& request) {
   return request.resume ? last : path;
 }
 
-int print_plan(Session& session) {
+/// The line that refuses a step, or warns of it; empty if it fits into `factor` times the memory of the machine.
+std::string too_large(const MemoryEstimate& need, double factor) {
+  const double there = machine_memory_bytes();
+  if (need.total() <= factor * there) return "";
+  return "expected a step that fits into the " + bytes_text(there) + " of this machine, got one of about " +
+         bytes_text(need.total()) + ", of which " + bytes_text(need.activations) +
+         " are activations; a smaller train.batch or train.recompute=true takes less";
+}
+
+nlohmann::ordered_json plan_of(Session& session, const MemoryEstimate& memory) {
   const TrainRecipe& t = session.recipe().train;
-  const double tokens = double(t.batch) * double(session.task().shape().length);
-  std::cout << "parameters  " << session.parameters().trained_size() << "\n"
-            << "tokens      " << formatted("%.0f", tokens) << " a step, " << text_of(tokens * double(t.steps)) << " in "
-            << t.steps << " steps\n";
   // Two steps: the first sets up memory.
   (void)session.step();
   const StepReport second = session.step();
-  std::cout << "a step      " << formatted("%.1f", second.seconds * 1e3) << " ms, "
-            << formatted("%.0f", double(second.tokens) / second.seconds) << " tokens/s\n"
-            << "the run     about " << clock_of(second.seconds * double(t.steps)) << " without evaluations\n"
-            << "memory      " << peak_memory_mib() << " MiB at most so far\n";
+  return {{"parameters", session.parameters().trained_size()},
+          {"tokens_per_step", t.batch * session.task().shape().length},
+          {"steps", t.steps},
+          {"memory_bytes", memory.total()},
+          {"seconds_per_step", second.seconds},
+          {"tokens_per_s", double(second.tokens) / second.seconds},
+          {"seconds", second.seconds * double(t.steps)},
+          {"peak_bytes", double(peak_memory_mib()) * (1 << 20)}};
+}
+
+int print_plan(const Request& request, const Recipe& recipe, const MemoryEstimate& memory, Context& context) {
+  // Before anything is made of it: a step that does not fit may take the whole machine down.
+  if (const std::string problem = too_large(memory, 1); !problem.empty()) throw Error(problem);
+  Session session(recipe, context);
+  const nlohmann::ordered_json plan = plan_of(session, memory);
+  if (request.json) {
+    print_json(context, nlohmann::ordered_json::array({plan}));
+    return kDone;
+  }
+  const auto number = [&](const char* key) { return plan.at(key).get<double>(); };
+  std::cout << "parameters  " << plan.at("parameters") << "\n"
+            << "tokens      " << plan.at("tokens_per_step") << " a step, " << text_of(number("tokens_per_step") * number("steps"))
+            << " in " << plan.at("steps") << " steps\n"
+            << "a step      " << formatted("%.1f", number("seconds_per_step") * 1e3) << " ms, "
+            << formatted("%.0f", number("tokens_per_s")) << " tokens/s\n"
+            << "the run     about " << clock_of(number("seconds")) << " without evaluations\n"
+            << "memory      " << bytes_text(number("memory_bytes")) << " by shapes (parameters " << bytes_text(memory.parameters)
+            << ", optimiser " << bytes_text(memory.optimiser) << ", activations " << bytes_text(memory.activations) << "); "
+            << bytes_text(number("peak_bytes")) << " at most so far\n";
   return kDone;
 }
 
@@ -119,9 +151,15 @@ int train_request(const Request& request) {
     std::cout << to_toml(resolved(recipe));
     return kDone;
   }
+  if (request.json && !request.dry_run)
+    throw Error("expected --json with --dry-run, got it without; metrics.jsonl is the record of a run");
   Context context(request.threads);
+  const TaskShape shape = task_of(recipe)->shape();
+  const MemoryEstimate memory = memory_of(recipe.train, model_of(recipe, shape), shape.length);
+  if (request.dry_run) return print_plan(request, recipe, memory, context);
+  if (const std::string problem = too_large(memory, kMemoryFactor); !problem.empty()) throw Error(problem);
+  if (const std::string problem = too_large(memory, 1); !problem.empty()) std::cerr << "isomer train: " << problem << "\n";
   Session session(recipe, context);
-  if (request.dry_run) return print_plan(session);
   const OutlivesItsReader output;  // the record is metrics.jsonl
   const RunFolder run = folder_for(request, recipe, folder);
   const FileLock claim = run.claim();
@@ -153,6 +191,7 @@ Command train_command(CLI::App& app) {
   app.add_flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
   app.add_flag("--print-config", request->print_config, "Print the recipe with every option of model, task and mixers, and stop");
   app.add_flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
+  app.add_flag("--json", request->json, "With --dry-run: one JSON object instead of a table");
   app.add_flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too, in RUN/tensorboard");
   app.add_flag("--stats", request->stats, "Print memory and the share of time that data took");
   add_threads(app, request->threads);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Runs of `isomer train` that are killed, stopped or run out of disk go on exactly.   usage: train_test.py ISOMER"""
+import json
 import random
 import resource
 import signal
@@ -95,6 +96,15 @@ def main():
         complaints = headed.stderr.read()
         expect(headed.wait() == 0 and "isomer train:" not in complaints, f"| head: {headed.returncode} {complaints}")
         expect(record(top / "headed") == want, "a run whose output nobody reads differs")
+
+        plan = isomer("train", top / "recipe.toml", "--dry-run", "--json", "--set", "train.batch=2048", "--threads", 1)
+        expect(plan.returncode == 0, plan.stderr)
+        row = json.loads(plan.stdout)["rows"][0]
+        expect(0.5 < row["memory_bytes"] / row["peak_bytes"] < 2, f"memory by shapes is far from the peak: {row}")
+        for options in ["--dry-run"], ["--out", top / "huge"]:
+            huge = isomer("train", top / "recipe.toml", *options, "--set", "train.batch=1000000000")
+            expect(huge.returncode == 2 and huge.stderr.count("\n") == 1 and "train.batch" in huge.stderr, f"a huge batch: {huge}")
+        expect(not (top / "huge").exists(), "a training that is refused leaves no folder")
 
         limit = (top / "whole" / "checkpoints" / "latest" / "model.safetensors").stat().st_size // 2
         full = run(top / "full", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))

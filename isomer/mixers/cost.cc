@@ -161,6 +161,25 @@ void add_state(const Graph& graph, const Node& node, Cost& cost) {
   if (const auto* w = std::get_if<graph::Mean>(&node.work)) cost.state_floats += w->causal ? own : 0;
 }
 
+/// Views and numbers of others take no memory.
+bool makes_value(const Node& node) {
+  return !std::holds_alternative<graph::Input>(node.work) && !std::holds_alternative<graph::Heads>(node.work) &&
+         !std::holds_alternative<graph::Slice>(node.work) && !std::holds_alternative<graph::Detach>(node.work) &&
+         !std::holds_alternative<graph::FromFirst>(node.work) && !std::holds_alternative<graph::PositionTable>(node.work);
+}
+
+/// What a law leaves for its backward pass: a state for every chunk, or a few numbers of every token.
+double law_tape(const Graph& graph, const Node& node, Index T) {
+  const auto& law = std::get<graph::Law>(node.work);
+  if (std::holds_alternative<AttentionOptions>(law.options)) return numbers(node) + double(node.heads);
+  Cost state;
+  std::visit(StateOfLaw{graph, node, state}, law.options);
+  BenchCase backward = law_case(graph, node, T);
+  backward.direction = "forward+backward";
+  const Choice choice = find_law(graph::name_of(law)).choose(backward);
+  return double(state.state_floats) / double(choice.chunk > 0 ? std::min(choice.chunk, T) : T);
+}
+
 bool trained(const Node& node) {
   if (const auto* w = std::get_if<graph::HeadLinear>(&node.work)) return w->training == graph::Training::trained;
   if (const auto* w = std::get_if<graph::Parameter>(&node.work)) return w->training == graph::Training::trained;
@@ -199,7 +218,10 @@ Cost cost_of(const Graph& graph, Index T) {
     if (fixed[i]) continue;
     const double flops = std::visit(Flops{graph, node, T}, node.work);
     cost.flops_per_token += flops;
-    if (std::holds_alternative<graph::Law>(node.work)) cost.law_flops += flops;
+    if (makes_value(node)) cost.kept_floats += numbers(node);
+    if (!std::holds_alternative<graph::Law>(node.work)) continue;
+    cost.law_flops += flops;
+    cost.kept_floats += law_tape(graph, node, T);
   }
   return cost;
 }

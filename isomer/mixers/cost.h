@@ -13,6 +13,7 @@ struct Cost {
   double law_flops = 0;        // those of them that laws take
   Index state_floats = 0;      // what is kept whatever was seen: of laws, convolutions, shifts and sums
   Index state_per_token = 0;   // attention without a window: what is kept for every token seen
+  double kept_floats = 0;      // about what training keeps of a token for the backward pass: values of nodes, states of chunks
 };
 
 /// A product of M × N × K is 2MNK flops, a law costs what its header says in the form that it takes for T tokens, a
