@@ -32,7 +32,7 @@ std::vector<std::string> runs_below(const std::string& root) {
 }
 
 int runs_request(const std::string& root, bool json) {
-  if (!std::filesystem::is_directory(root)) throw Error(root + ": expected a folder with runs");
+  if (!std::filesystem::is_directory(root)) throw Error(root + ": expected a folder with runs, got no folder");
   auto rows = ordered_json::array();
   for (const std::string& path : runs_below(root)) rows.push_back(summary_of(path));
   if (json) {

@@ -116,6 +116,11 @@ def main():
             unnamed = isomer("train", "recipe.toml", "--threads", 1, *options, cwd=top)
             expect(unnamed.returncode == 0 and unnamed.stdout.endswith(f"run in runs/{folder}\n"), f"without --out: {unnamed}")
 
+        (top / "recipes").mkdir()
+        (top / "recipes" / "small.toml").write_text(RECIPE)
+        named = isomer("train", "small", cwd=top)
+        expect(named.returncode == 2 and named.stderr == "isomer train: cannot read small: no such file, did you mean recipes/small.toml?\n", named.stderr)
+
         again = run(top / "whole")
         expect(again.returncode == 2 and "--resume" in again.stderr, "a folder with a run is refused: " + again.stderr)
         other = run(top / "whole", "--resume", "--set", "train.lr=1")

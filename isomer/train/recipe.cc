@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "isomer/base/error.h"
@@ -273,7 +274,13 @@ Recipe with_task(Recipe recipe, const std::string& task, const Overrides& option
   return recipe;
 }
 
-Recipe read_recipe(const std::string& path, const Overrides& overrides) { return parse_recipe(read_toml(path), overrides); }
+Recipe read_recipe(const std::string& path, const Overrides& overrides) {
+  namespace fs = std::filesystem;
+  // `train mqar` means recipes/mqar.toml, where it is there.
+  const std::string whole = (fs::path("recipes") / fs::path(path).stem()).string() + ".toml";
+  if (!fs::exists(path) && fs::exists(whole)) throw Error("cannot read " + path + ": no such file, did you mean " + whole + "?");
+  return parse_recipe(read_toml(path), overrides);
+}
 
 std::vector<std::string> layers_of(const ModelRecipe& model) {
   std::vector<std::string> once, all;
