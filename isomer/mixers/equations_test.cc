@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "isomer/mixers/fingerprint.h"
 #include "isomer/mixers/preset.h"
 

@@ -1,6 +1,7 @@
 // Models whose layers have something in common: a parameter of the whole model, or a value of the first of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
