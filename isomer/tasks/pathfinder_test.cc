@@ -108,6 +108,36 @@ TEST(Pathfinder, MarksTheEndsOfOneSnakeOrOfTwo) {
   EXPECT_LT(sum, 0.2 * 32 * 32);
 }
 
+/// How often a guess from the distance of the discs is right, in whole pixels, learned from as many other scenes.
+double right_by_distance(Index contour) {
+  Style style = style_of(32);
+  style.contour = contour;
+  std::vector<std::int64_t> taken(32 * 32);
+  std::vector<double> votes(64);
+  Rng rng(4);
+  Scene scene;
+  constexpr int kScenes = 1000;
+  double right = 0;
+  for (int i = 0; i < 2 * kScenes; ++i) {
+    draw_scene(rng, style, scene, taken);
+    const Discs discs = draw_discs(rng, scene);
+    double& vote = votes[std::size_t(distance(discs.start, discs.end))];
+    const double sign = discs.connected ? 1 : -1;
+    if (i < kScenes)
+      vote += sign;
+    else
+      right += vote * sign > 0 ? 1 : 0;
+  }
+  return right / kScenes;
+}
+
+TEST(Pathfinder, TellsLittleByTheDistanceOfTheDiscsWhereSnakesAreLong) {
+  // Short snakes end near their starts, which are a fixed distance apart.
+  EXPECT_GT(right_by_distance(3), 0.85);
+  EXPECT_LT(right_by_distance(7), 0.62);
+  EXPECT_LT(right_by_distance(14), 0.58);
+}
+
 TEST(Pathfinder, HasBalancedLabels) {
   const auto task = make_task("pathfinder", {{"contour", "6"}});
   EXPECT_EQ(task->shape().length, 1024);
