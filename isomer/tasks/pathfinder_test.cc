@@ -1,5 +1,6 @@
 #include "isomer/tasks/pathfinder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -136,6 +137,40 @@ TEST(Pathfinder, TellsLittleByTheDistanceOfTheDiscsWhereSnakesAreLong) {
   EXPECT_GT(right_by_distance(3), 0.85);
   EXPECT_LT(right_by_distance(7), 0.62);
   EXPECT_LT(right_by_distance(14), 0.58);
+}
+
+TEST(Pathfinder, CutsThePictureIntoPatches) {
+  const auto pixels = make_task("pathfinder", {{"contour", "3"}}),
+             patches = make_task("pathfinder", {{"contour", "3"}, {"as", "patches"}, {"patch", "8"}});
+  EXPECT_EQ(patches->shape().length, 16);
+  EXPECT_EQ(patches->shape().features, 64);
+  Batch tokens, vectors;
+  pixels->fill(Split::test, 5, 2, tokens);
+  patches->fill(Split::test, 5, 2, vectors);
+  EXPECT_EQ(tokens.labels, vectors.labels);
+  const auto token = [&](Index y, Index x) { return float(tokens.tokens[std::size_t(1024 + y * 32 + x)]); };
+  const float unit = *std::ranges::max_element(vectors.inputs) / 255;
+  for (Index y = 0; y < 32; ++y)
+    for (Index x = 0; x < 32; ++x) {
+      const Index at = 1024 + (y / 8 * 4 + x / 8) * 64 + y % 8 * 8 + x % 8;
+      EXPECT_NEAR(vectors.inputs[std::size_t(at)], unit * token(y, x), 1e-4) << y << " " << x;
+    }
+  EXPECT_EQ(error_of("pathfinder", {{"as", "patches"}, {"patch", "5"}}),
+            "pathfinder: expected a patch that divides 32 pixels, got 5");
+}
+
+TEST(Pathfinder, TrainsOnShorterSnakesToo) {
+  const auto mixed = make_task("pathfinder", {{"contour", "9"}, {"shortest", "1"}}),
+             plain = make_task("pathfinder", {{"contour", "9"}});
+  const auto brightness = [&](const Task& task, Split split) {
+    double sum = 0;
+    each_example(task, split, 50,
+                 [&](const Batch& batch) { sum += double(std::ranges::count_if(batch.tokens, [](auto x) { return x > 0; })); });
+    return sum;
+  };
+  EXPECT_EQ(brightness(*mixed, Split::test), brightness(*plain, Split::test));
+  EXPECT_LT(brightness(*mixed, Split::train), 0.8 * brightness(*plain, Split::train));
+  EXPECT_EQ(error_of("pathfinder", {{"contour", "3"}, {"shortest", "4"}}), "pathfinder: expected shortest from 0 to 3, got 4");
 }
 
 TEST(Pathfinder, HasBalancedLabels) {
