@@ -174,7 +174,7 @@ Command bench_command(CLI::App& app) {
   add_threads(app, request->threads);
   app.footer(
       "GFLOP/s are nominal, from the cost model of the law; the peak is that of sgemm, measured in the same run with the same\n"
-      "threads. A law whose check fails is not timed.\nExamples:\n  isomer bench --law attention --threads 1 --quick\n"
+      "threads. A law whose check fails is not timed.\nExample:\n  isomer bench --law attention --threads 1 --quick\n"
       "  isomer bench --train --preset gla --quick");
   return [request] { return bench_request(*request); };
 }
