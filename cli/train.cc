@@ -95,10 +95,7 @@ nlohmann::ordered_json plan_of(Session& session, const MemoryEstimate& memory) {
           {"peak_bytes", double(peak_memory_mib()) * (1 << 20)}};
 }
 
-int print_plan(const Request& request, const Recipe& recipe, const MemoryEstimate& memory, Context& context) {
-  // Before anything is made of it: a step that does not fit may take the whole machine down.
-  if (const std::string problem = too_large(memory, 1); !problem.empty()) throw Error(problem);
-  Session session(recipe, context);
+int print_plan(const Request& request, Session& session, const MemoryEstimate& memory, Context& context) {
   const nlohmann::ordered_json plan = plan_of(session, memory);
   if (request.json) {
     print_json(context, nlohmann::ordered_json::array({plan}));
@@ -154,12 +151,13 @@ int train_request(const Request& request) {
   if (request.json && !request.dry_run)
     throw Error("expected --json with --dry-run, got it without; metrics.jsonl is the record of a run");
   Context context(request.threads);
-  const TaskShape shape = task_of(recipe)->shape();
-  const MemoryEstimate memory = memory_of(recipe.train, model_of(recipe, shape), shape.length);
-  if (request.dry_run) return print_plan(request, recipe, memory, context);
-  if (const std::string problem = too_large(memory, kMemoryFactor); !problem.empty()) throw Error(problem);
+  std::unique_ptr<Task> task = task_of(recipe);
+  const MemoryEstimate memory = memory_of(recipe.train, model_of(recipe, task->shape()), task->shape().length);
+  // Before anything is made of it: a step that does not fit may take the whole machine down.
+  if (const std::string problem = too_large(memory, request.dry_run ? 1 : kMemoryFactor); !problem.empty()) throw Error(problem);
   if (const std::string problem = too_large(memory, 1); !problem.empty()) std::cerr << "isomer train: " << problem << "\n";
-  Session session(recipe, context);
+  Session session(recipe, std::move(task), context);
+  if (request.dry_run) return print_plan(request, session, memory, context);
   const OutlivesItsReader output;  // the record is metrics.jsonl
   const RunFolder run = folder_for(request, recipe, folder);
   const FileLock claim = run.claim();

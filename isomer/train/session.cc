@@ -190,8 +190,10 @@ Recipe resolved(const Recipe& recipe) {
   return all;
 }
 
-Session::Session(const Recipe& recipe, Context& context)
-    : recipe_(recipe), context_(context), task_(task_of(recipe)), config_(model_of(recipe, task_->shape())), tape_(context) {
+Session::Session(const Recipe& recipe, Context& context) : Session(recipe, task_of(recipe), context) {}
+
+Session::Session(const Recipe& recipe, std::unique_ptr<Task> task, Context& context)
+    : recipe_(recipe), context_(context), task_(std::move(task)), config_(model_of(recipe, task_->shape())), tape_(context) {
   prepare();
 }
 

@@ -55,6 +55,8 @@ struct NotFinite : Error {
 class Session {
  public:
   Session(const Recipe& recipe, Context& context);
+  /// With the recipe's task, task_of(recipe), made already: its data may be large.
+  Session(const Recipe& recipe, std::unique_ptr<Task> task, Context& context);
   /// With a model that is there already, whatever the recipe says of models. Throws Error when it does not fit the task.
   Session(const Recipe& recipe, const ModelConfig& model, Context& context);
 
