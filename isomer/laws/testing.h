@@ -1,5 +1,7 @@
 #pragma once
 // What the tests of the laws share: arrays of any layout, results by name, and how far they are apart.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "isomer/base/context.h"
 #include "isomer/base/view.h"
+#include "isomer/laws/law.h"
 
 namespace isomer::laws_test {
 
@@ -73,6 +77,23 @@ inline double error_of(const std::vector<double>& got, const std::vector<double>
   }
   for (double x : want) size = std::max(size, std::abs(x));
   return difference == 0 ? 0 : difference / std::max(size, 1e-300);
+}
+
+/// One, two and seven threads give the same bits: few heads and many, few whose columns are cut into slices (V = 50, packed),
+/// each with a tape and initial states, and without.
+template <class Problem, class Draw, class Label>
+void expect_same_for_threads(const Draw& base, Index chunk, const Label& label) {
+  Context one(1), two(2), seven(7);
+  for (auto [heads, V] : {std::pair<Index, Index>{1, 3}, {1, 50}, {3, 50}, {9, 3}})
+    for (bool tape : {true, false}) {
+      Draw setup = base;
+      setup.B = 1, setup.T = 200, setup.chunk = chunk, setup.Gq = setup.Gk = setup.Gv = heads, setup.V = V, setup.initial = tape;
+      if (V == 50) setup.offsets = {0, 150, 150, 200};
+      const Problem p(setup);
+      const Results want = p.run(Form::chunk, one, true, tape);
+      EXPECT_EQ(want, p.run(Form::chunk, two, true, tape)) << label;
+      EXPECT_EQ(want, p.run(Form::chunk, seven, true, tape)) << label;
+    }
 }
 
 }  // namespace isomer::laws_test

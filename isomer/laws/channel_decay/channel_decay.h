@@ -12,15 +12,14 @@
 // Shapes: q [B,T,Gq,K], k [B,T,Gk,K], v [B,T,Gv,V], log_decay [B,T,H,K], bonus [H,K], o [B,T,H,V], states [n,H,K,V] for n
 // sequences (B, or those of offsets). H is the largest of Gq, Gk, Gv and the others divide it. Views may have any strides.
 // Outputs must not overlap inputs, but the final state may be the memory of the initial state (streaming). T = 0 is fine. Cost,
-// flops per token and head: chunk 4KV forward and 2.5·C·(K + V) + 8KV backward (+ 2KV
-// without a tape), and about 60K for the gates and the pairs of neighbours; step 5KV. Memory: a thread's scratch is O(C·(C + K +
-// V) + KV); a tape, or the vjp without one, holds one state for each chunk. Form::parallel is one chunk of length T: O(T²).
-// Numerics: decays are multiplied, never subtracted as logarithms and never divided by, so that no exponent overflows and every
-// weight has the relative error of its own few factors, however strong the decays before it. A decay that is 0 in the type
-// (log_decay = −inf, −1e4) forgets exactly and its gradient is 0. log_decay may be positive as long as the product of the decays
-// of a chunk (at most 96 tokens; `parallel`: the sequence) is a finite number of the type. A NaN or inf in q, k, v or log_decay
-// (but −inf) spoils its head from the chunk that holds it on; other heads are unharmed. Not for use inside Context::parallel: it
-// runs its own tasks.
+// flops per token and head: chunk 4KV forward and 2.5·C·(K + V) + 8KV backward (+ 2KV without a tape), and about 60K for the
+// gates and the pairs of neighbours; step 5KV. Memory: a thread's scratch is O(C·(C + K + V) + KV); a tape, or the vjp without
+// one, holds one state for each chunk. Form::parallel is one chunk of length T: O(T²). Numerics: decays are multiplied, never
+// subtracted as logarithms and never divided by, so that no exponent overflows and every weight has the relative error of its own
+// few factors, however strong the decays before it. A decay that is 0 in the type (log_decay = −inf, −1e4) forgets exactly and
+// its gradient is 0. log_decay may be positive as long as the product of the decays of a chunk (at most 96 tokens; `parallel`:
+// the sequence) is a finite number of the type. A NaN or inf in q, k, v or log_decay (but −inf) spoils its head from the chunk
+// that holds it on; other heads are unharmed. Not for use inside Context::parallel: it runs its own tasks.
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -18,13 +18,12 @@
 // Shapes: q [B,T,Gq,K], k [B,T,Gk,K], v [B,T,Gv,V], gates [B,T,H] (a fixed decay of each head: a view with strides 0, 0, 1), o
 // [B,T,H,V], states [n,H,…] for n sequences (B, or those of offsets). H is the largest of Gq, Gk, Gv and the others divide it.
 // Views may have any strides. Outputs must not overlap inputs, but a final state may be the memory of the same initial state
-// (streaming). T = 0 is fine. Cost, flops per token and head: chunk 4KV forward (`subtract`
-// C·(K + V) more) and 2.5·C·(K + V) + 8KV backward (+ 2KV without a tape); step 5KV. Memory: a thread's scratch is O(C·(C + K +
-// V) + KV); a tape, or the vjp without one, holds one state for each chunk; few heads of `subtract`
-// or without causality hold them forward too. Form::parallel is one chunk of length T: O(T²). Numerics: prefix sums of gates in
-// double; log_decay = −inf forgets exactly and its gradient is 0. `sum` and `none` overflow when their input gates do. A NaN or
-// inf in q, k, v or a gate spoils its head from the chunk that holds it on; other heads are unharmed. Not for use inside
-// Context::parallel: it runs its own tasks.
+// (streaming). T = 0 is fine. Cost, flops per token and head: chunk 4KV forward (`subtract` C·(K + V) more) and 2.5·C·(K + V) +
+// 8KV backward (+ 2KV without a tape); step 5KV. Memory: a thread's scratch is O(C·(C + K + V) + KV); a tape, or the vjp without
+// one, holds one state for each chunk; few heads of `subtract` or without causality hold them forward too. Form::parallel is one
+// chunk of length T: O(T²). Numerics: prefix sums of gates in double; log_decay = −inf forgets exactly and its gradient is 0.
+// `sum` and `none` overflow when their input gates do. A NaN or inf in q, k, v or a gate spoils its head from the chunk that
+// holds it on; other heads are unharmed. Not for use inside Context::parallel: it runs its own tasks.
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -216,18 +216,7 @@ TEST(ScalarDecay, ReferenceGradientsAreDifferences) {
 }
 
 TEST(ScalarDecay, ThreadsDoNotChangeABit) {
-  Context one(1), two(2), seven(7);
-  for (auto [label, setup] : rules())
-    for (auto [heads, V] : {std::pair<Index, Index>{1, 3}, {1, 50}, {3, 50}, {9, 3}})  // 50: slices of columns
-      for (bool tape : {true, false}) {
-        setup.B = 1, setup.T = 200, setup.chunk = kChunk, setup.Gq = setup.Gk = setup.Gv = heads, setup.V = V,
-        setup.initial = tape;
-        if (V == 50) setup.offsets = {0, 150, 150, 200};
-        const Problem<float> p(setup);
-        const Results want = p.run(Form::chunk, one, true, tape);
-        EXPECT_EQ(want, p.run(Form::chunk, two, true, tape)) << label;
-        EXPECT_EQ(want, p.run(Form::chunk, seven, true, tape)) << label;
-      }
+  for (const auto& [label, setup] : rules()) laws_test::expect_same_for_threads<Problem<float>>(setup, kChunk, label);
 }
 
 TEST(ScalarDecay, ChunkSizesAgree) {
