@@ -30,6 +30,7 @@ BenchCase case_of(const json& from) {
     if (*size < 1) throw Error(std::string("expected ") + name + " >= 1, got " + std::to_string(*size));
   }
   what.S = from.value("S", Index{0});
+  what.chunk = from.value("chunk", Index{0});
   // Drivers send a window with every case.
   what.window = what.variant == "window" ? from.at("window").get<Index>() : 0;
   return what;
