@@ -13,6 +13,8 @@ namespace {
 /// With at least this many heads each head is one task of the backward pass; with fewer, its blocks of keys are shared out. A
 /// matter of the shape alone, so that results do not depend on the number of threads.
 constexpr Index kManyHeads = 8;
+/// Then forward, too, when the packed keys and values of a head stay in L2 until its last query has passed: bytes.
+constexpr Index kHeadInCache = Index{1} << 19;
 /// Tasks that the keys of one head are dealt into when heads are few. Each has its own sums of grad_q.
 constexpr Index kParts = 4;
 
@@ -124,6 +126,19 @@ void forward_rows(const Problem& p, const Piece<T>& piece, const Packed<T>& pack
   }
 }
 
+/// One head from its keys to its outputs.
+template <class T>
+void forward_head(const Problem& p, Tiling tiling, const AttentionInputs<T>& in, Index task, const AttentionOutputs<T>& out,
+                  Isa isa, Workspace& workspace) {
+  const Workspace::Scope scope(workspace);
+  const Piece<T> piece = make_piece(p, tiling, in, task / p.H, task % p.H, workspace);
+  const Head<T>& head = piece.head;
+  const Packed<T> packed{workspace.take<T>(packed_size(head.S, p.K)), workspace.take<T>(packed_size(head.S, p.V)), nullptr,
+                         nullptr};
+  with_isa(isa, [&]<Isa I>() { Kernels<T, I>::pack_keys(head, packed, 0, head.S); });
+  for (Index i = 0; i < head.T_; i += head.block_q) forward_rows(p, piece, packed, i, out, in.gate, isa, workspace);
+}
+
 template <class T>
 PoolVector<Piece<T>> all_pieces(const Problem& p, Tiling tiling, const AttentionInputs<T>& in, Workspace& scratch) {
   PoolVector<Piece<T>> pieces;
@@ -141,6 +156,12 @@ void forward_chunk(const Problem& p, Tiling tiling, const AttentionInputs<T>& in
     if (const Index n = plain(p) ? 0 : p.B * p.T * p.H * p.V; out.tape->sums.size() != n) out.tape->sums = Buffer<T>(n);
     if (const Index n = p.B * p.T * p.H; out.tape->scale.size() != n) out.tape->scale = Buffer<T>(n);
   }
+  const Index heads = Index(p.sequences.size()) * p.H;
+  const bool in_cache = std::ranges::all_of(
+      p.sequences, [&](const Sequence& x) { return p.keys(x) * (p.K + p.V) * Index(sizeof(T)) <= kHeadInCache; });
+  if (heads >= kManyHeads && in_cache)
+    return context.parallel(
+        heads, [&](Index i, Workspace& workspace) { forward_head(p, tiling, in, i, out, context.isa(), workspace); });
   const Workspace::Scope scope(context.workspace());
   const PoolVector<Piece<T>> pieces = all_pieces(p, tiling, in, context.workspace());
   const PackedInputs<T> packed(p, pieces, in.k.shape[2], in.v.shape[2], context);

@@ -15,12 +15,7 @@ struct Visible {
   Index sink_begin, sink_end, begin, end;
 };
 
-/// Rows of `width` dense elements, `stride` apart.
-template <class T>
-struct Rows {
-  T* data;
-  Index stride;
-};
+using chunk::Rows;
 
 template <class T>
 struct Head {

@@ -128,6 +128,7 @@ std::span<const Case> AttentionLaw::cases() const {
         {.label = "grouped values", .with = {"log_forget"}, .sizes = {{"Gq", 2}, {"Gk", 1}, {"Gv", 4}}},
         {.label = "packed", .with = {"offsets", "log_forget"}},
         {.label = "packed window", .settings = {{"window", "4"}, {"sinks", "1"}}, .with = {"offsets"}},
+        {.label = "many heads, packed", .with = {"offsets", "log_forget"}, .sizes = {{"H", 9}, {"K", 20}}},
         {.label = "sum with eps", .settings = {{"eps", "0.5"}}},
         {.label = "taylor, sum with eps", .settings = {{"kernel", "taylor"}, {"eps", "0.5"}}},
         {.label = "clamp", .settings = {{"clamp", "0.25"}}},
