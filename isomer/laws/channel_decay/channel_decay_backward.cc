@@ -16,7 +16,7 @@ struct Backward {
   const Plan<T>& plan;
   const ChannelDecayCotangents<T>& given;
   const ChannelDecayGradients<T>& grad;
-  T* edges;  // states, one for each edge
+  T* edges;  // transposed states, one for each edge
   T* bonus;  // [all_chunks, K] each chunk's share of the gradient of the bonus; null: not wanted
   Context& context;
 
@@ -45,7 +45,7 @@ struct Backward {
     plan.add_queries_and_values(io.ahead, n, h, c - 1);
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     io.ahead.add(next.data, next.stride, V, plan.C);
-    io.ahead.add(plan.state(edges, n, h, c - 1), V, V, K);
+    io.ahead.add(plan.state(edges, n, h, c - 1), K, K, V);
     return io;
   }
 

@@ -11,145 +11,134 @@ inline constexpr Index kGroup = 4;
 /// The rows of a block in the scratch, gradients that came into the block, and where those of its tokens go.
 template <class T>
 struct BlockRows {
-  const T *q, *k, *decay, *k_block, *grad_q, *grad_k;  // [m,P], rows R apart
-  const T* p;                                          // [m,m] gradients of the weights, rows p_stride apart
+  const T *q, *k, *decay, *grad_q, *grad_k;  // [m,P], rows R apart
+  const T* p;                                // [m,m] gradients of the weights, rows p_stride apart
   Index p_stride, K, R, m;
   Rows<T> to_q, to_k, to_decay;
 };
 
-/// Gradients of a block's tokens in one vector of channels.
+/// A block in one vector of channels.
 template <class T, Isa I>
 struct Column {
-  simd::Vec<T, I> q[kBlock], k[kBlock], decay[kBlock], bonus;
+  simd::Vec<T, I> q[kBlock];  // gradients of queries, from all keys before the group at hand
+  simd::Vec<T, I> passing;    // over the group at hand, to later blocks
+  simd::Vec<T, I> bonus;
 };
 
-/// From gradients that came into a block, of its queries where it begins and of its keys where it ends, to those of the tokens;
-/// the decays get what passes over the block, what queries at and after them read of earlier blocks, and what keys before them
-/// give to later ones.
-template <class T, Isa I, bool before>
-ISOMER_INLINE void enter_block(BlockRows<T> r, const T* passing, Index c, Column<T, I>& x) {
-  using V = simd::Vec<T, I>;
-  const auto at = [&](const T* rows, Index i) { return V::load(rows + i * r.R + c); };
-  const V one = V::set(T(1));
-  V product = one, flow = V::load(passing + c);
-  for (Index i = 0; i < r.m; ++i) {
-    const V moved = product * at(r.decay, i);
-    x.q[i] = (before ? product : moved) * at(r.grad_q, i);
-    product = moved;
-    x.decay[i] = flow;
-    flow = fma(at(r.k_block, i), at(r.grad_k, i), flow);
-  }
-  product = one, flow = V::zero();
-  for (Index i = r.m; i-- > 0;) {
-    const V read = at(r.q, i) * x.q[i];
-    if (!before) flow = flow + read;
-    x.decay[i] = x.decay[i] + flow;
-    if (before) flow = flow + read;
-    x.k[i] = product * at(r.grad_k, i);
-    product = product * at(r.decay, i);
-  }
-}
+/// A group's tokens in one vector of channels, and their gradients.
+template <class V, int rows>
+struct Group {
+  V q[rows], decay[rows], grad_q[rows], grad_k[rows], grad_decay[rows];
+};
 
-/// Keys of the group that begins at g, and the queries of the block after it.
-template <class T, Isa I, bool before>
-ISOMER_INLINE void leave_group(BlockRows<T> r, Index g, Index c, Column<T, I>& x) {
+/// Keys of the group at g, where it ends, and the queries of the block after it. The group's tokens then have all but the pairs
+/// between them: decays get what passes over the group, what queries at and after them read of earlier groups, and what keys
+/// before them give to later ones.
+template <class T, Isa I, bool before, bool full, int rows>
+ISOMER_INLINE void leave_group(BlockRows<T> r, Index g, Index c, Column<T, I>& x, Group<simd::Vec<T, I>, rows>& y) {
   using V = simd::Vec<T, I>;
-  const auto at = [&](const T* rows, Index i) { return V::load(rows + i * r.R + c); };
-  // Keys where the group ends, the decays that brought them there, and their gradients.
-  V key[kGroup], after[kGroup], back[kGroup], ending[kBlock], product = V::set(T(1));
+  const auto at = [&](const T* from, Index i) { return V::load(from + (g + i) * r.R + c); };
+  V key[rows], after[rows], back[rows], product = V::set(T(1)), flow = x.passing;
 #pragma GCC unroll 4
-  for (int n = kGroup - 1; n >= 0; --n) {
+  for (int n = rows - 1; n >= 0; --n) {
     after[n] = product;
-    key[n] = product * at(r.k, g + n);
+    key[n] = product * at(r.k, n);
     back[n] = V::zero();
-    product = product * at(r.decay, g + n);
+    product = product * at(r.decay, n);
   }
   product = V::set(T(1));
-  for (Index i = g + kGroup; i < r.m; ++i) {
+  for (Index i = g + rows; i < (full ? kBlock : r.m); ++i) {
     const T* p = r.p + i * r.p_stride + g;
-    const V moved = product * at(r.decay, i), between = before ? product : moved, q = between * at(r.q, i);
+    const V own = at(r.q, i - g), moved = product * at(r.decay, i - g), between = before ? product : moved, q = between * own;
     V total = V::zero();
 #pragma GCC unroll 4
-    for (int n = 0; n < kGroup; ++n) {
+    for (int n = 0; n < rows; ++n) {
       total = fma(V::set(p[n]), key[n], total);
       back[n] = fma(V::set(p[n]), q, back[n]);
     }
+    flow = fma(own, x.q[i], flow);
     x.q[i] = fma(between, total, x.q[i]);
-    ending[i] = q * total;
     product = moved;
   }
-  V flow = V::zero();
-  for (Index i = r.m; i-- > g + kGroup;) {
-    if (!before) flow = flow + ending[i];
-    x.decay[i] = x.decay[i] + flow;
-    if (before) flow = flow + ending[i];
-  }
-  flow = V::zero();
+  V read = V::zero();
 #pragma GCC unroll 4
-  for (int n = 0; n < kGroup; ++n) {
-    x.decay[g + n] = x.decay[g + n] + flow;
+  for (int n = 0; n < rows; ++n) {
+    const V later = product * at(r.grad_k, n);
+    back[n] = back[n] + later;
+    y.grad_k[n] = after[n] * back[n];
+    y.grad_decay[n] = flow;
     flow = fma(key[n], back[n], flow);
-    x.k[g + n] = fma(after[n], back[n], x.k[g + n]);
+    x.passing = fma(key[n], later, x.passing);
+    y.q[n] = at(r.q, n), y.decay[n] = at(r.decay, n), y.grad_q[n] = x.q[g + n];
+  }
+#pragma GCC unroll 4
+  for (int i = rows - 1; i >= 0; --i) {
+    const V ending = y.q[i] * y.grad_q[i];
+    y.grad_decay[i] = y.grad_decay[i] + (before ? read : read + ending);
+    read = read + ending;
   }
 }
 
-/// Pairs of a group's tokens. Each key goes forward through its decays, and what it gives to q with it; then back: what the later
-/// queries give to it, and where both meet, at each decay, what they give to that. The gradients are then complete.
-template <class T, Isa I, bool before, int rows>
+/// All gradients of the group at g. Pairs of its tokens: each key goes forward through its decays, and what it gives to q with
+/// it; then back: what the later queries give to it, and where both meet, at each decay, what they give to that.
+template <class T, Isa I, bool before, bool full, int rows>
 ISOMER_INLINE void finish_group(BlockRows<T> r, const Rule<T>& rule, Index g, Index c, Column<T, I>& x) {
   using V = simd::Vec<T, I>;
-  const auto at = [&](const T* from, int i) { return V::load(from + (g + i) * r.R + c); };
   const auto put = [&](V gradient, const Rows<T>& to, int i) {
-    if (to.data) gradient.store(to.data + (g + i) * to.stride + c, r.K - c);
+    T* row = to.data + (g + i) * to.stride + c;
+    full ? gradient.store(row) : gradient.store(row, r.K - c);
   };
+  Group<V, rows> y;
+  leave_group<T, I, before, full>(r, g, c, x, y);
   const V scale = V::set(T(rule.scale)), bonus = before ? V::load(rule.bonus + c) : V::set(T(1));
-  V q[rows], decay[rows], grad_q[rows], grad_decay[rows];
-#pragma GCC unroll 4
-  for (int i = 0; i < rows; ++i)
-    q[i] = at(r.q, i), decay[i] = at(r.decay, i), grad_q[i] = x.q[g + i], grad_decay[i] = x.decay[g + i];
 #pragma GCC unroll 4
   for (int j = 0; j < rows; ++j) {
     const auto p = [&](int i) { return V::set(r.p[(g + i) * r.p_stride + g + j]); };
-    V keys[rows], back = V::zero();
-    keys[j] = at(r.k, j);
+    V keys[rows], home = V::zero();
+    keys[j] = V::load(r.k + (g + j) * r.R + c);
     const V own = p(j), u = before ? own * bonus : own;
-    grad_q[j] = fma(u, keys[j], grad_q[j]);
-    if (before) x.bonus = fma(own * keys[j], q[j], x.bonus);
+    y.grad_q[j] = fma(u, keys[j], y.grad_q[j]);
+    if (before) x.bonus = fma(own * keys[j], y.q[j], x.bonus);
 #pragma GCC unroll 4
     for (int i = j + 1; i < rows; ++i) {
-      keys[i] = keys[i - 1] * decay[i];
-      grad_q[i] = fma(p(i), before ? keys[i - 1] : keys[i], grad_q[i]);
+      keys[i] = keys[i - 1] * y.decay[i];
+      y.grad_q[i] = fma(p(i), before ? keys[i - 1] : keys[i], y.grad_q[i]);
     }
 #pragma GCC unroll 4
     for (int i = rows - 1; i > j; --i) {
-      if (!before) back = fma(p(i), q[i], back);
-      grad_decay[i] = fma(keys[i], back, grad_decay[i]);
-      back = back * decay[i];
-      if (before) back = fma(p(i), q[i], back);
+      if (!before) home = fma(p(i), y.q[i], home);
+      y.grad_decay[i] = fma(keys[i], home, y.grad_decay[i]);
+      home = home * y.decay[i];
+      if (before) home = fma(p(i), y.q[i], home);
     }
-    put(scale * grad_q[j], r.to_q, j);
-    put(x.k[g + j] + fma(u, q[j], back), r.to_k, j);
-    put(grad_decay[j], r.to_decay, j);
+    put(scale * y.grad_q[j], r.to_q, j);
+    put(y.grad_k[j] + fma(u, y.q[j], home), r.to_k, j);
+    put(y.grad_decay[j], r.to_decay, j);
   }
 }
 
-/// All gradients of a block's tokens.
-template <class T, Isa I, bool before>
+/// All gradients of a block's tokens. `full`: it has kBlock of them, and K is a multiple of a vector.
+template <class T, Isa I, bool before, bool full>
 void finish_block(BlockRows<T> r, const Rule<T>& rule, const BackwardScratch<T>& b) noexcept {
   using V = simd::Vec<T, I>;
+  const Index m = full ? kBlock : r.m;
   for (Index c = 0; c < r.K; c += V::lanes) {
     Column<T, I> x;
+    x.passing = V::load(b.passing + c);
     x.bonus = V::load(b.grad_bonus + c);
-    enter_block<T, I, before>(r, b.passing, c, x);
-    for (Index g = 0; g < r.m; g += kGroup) {
-      if (g + kGroup < r.m) leave_group<T, I, before>(r, g, c, x);
-      switch (r.m - g) {
-        case 1: finish_group<T, I, before, 1>(r, rule, g, c, x); break;
-        case 2: finish_group<T, I, before, 2>(r, rule, g, c, x); break;
-        case 3: finish_group<T, I, before, 3>(r, rule, g, c, x); break;
-        default: finish_group<T, I, before, 4>(r, rule, g, c, x); break;
-      }
+    // What came to queries is where the block begins.
+    V product = V::set(T(1));
+    for (Index i = 0; i < m; ++i) {
+      const V moved = product * V::load(r.decay + i * r.R + c);
+      x.q[i] = (before ? product : moved) * V::load(r.grad_q + i * r.R + c);
+      product = moved;
     }
+    for (Index g = 0; g < m; g += kGroup) switch (m - g) {
+        case 1: finish_group<T, I, before, full, 1>(r, rule, g, c, x); break;
+        case 2: finish_group<T, I, before, full, 2>(r, rule, g, c, x); break;
+        case 3: finish_group<T, I, before, full, 3>(r, rule, g, c, x); break;
+        default: finish_group<T, I, before, full, 4>(r, rule, g, c, x); break;
+      }
     x.bonus.store(b.grad_bonus + c);
   }
 }
@@ -182,17 +171,15 @@ void move_back(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>
                        gemm::Store::add, prefetch);
 }
 
-/// grad_q at the beginning of each block: from the state, and from the keys of earlier blocks. Afterwards b.keys has the keys at
-/// the end of the chunk, and b.from_state what the state's decays get from each block's outputs.
+/// grad_q at the beginning of each block: from the state, and from the keys of earlier blocks. Afterwards b.from_state has what
+/// the state's decays get from each block's outputs.
 template <class T, Isa I>
-void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state,
+void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state_t,
                     Prefetch<T, I>& prefetch) noexcept {
   using V = simd::Vec<T, I>;
   const Index P = padded(x.K), R = row_of(x.K), C = x.C, blocks = blocks_of(C);
-  if (!x.empty) {
-    gemm::transpose<T, I>(x.K, x.V, state, x.V, b.state_t, R);
-    gemm::multiply<T, I>(gemm::Full{}, C, x.K, x.V, {b.y, x.V, 1}, b.state_t, R, b.grad_q, R, gemm::Store::set, prefetch);
-  }
+  if (!x.empty)
+    gemm::multiply<T, I>(gemm::Full{}, C, x.K, x.V, {b.y, x.V, 1}, state_t, x.K, b.grad_q, R, gemm::Store::set, prefetch);
   for (Index n = 0; n < blocks; ++n) {
     const Index begin = block_begin(n), end = block_end(n, C);
     for (Index c = 0; c < P; c += V::lanes) {
@@ -205,27 +192,27 @@ void gather_queries(const Tokens<T>& x, const Scratch<T>& s, const BackwardScrat
       }
       total.store(b.from_state + n * R + c);
     }
-    for (Index j = begin; j < end; ++j) copy_row<T, I>(s.k_block + j * R, nullptr, b.keys + j * R, P);
     if (n == 0) continue;
+    const Index last = block_begin(n - 1);
+    for (Index c = 0; c < P; c += V::lanes) {
+      const V f = V::load(s.block_decay + (n - 1) * R + c);
+      for (Index j = 0; j < last; ++j) (f * V::load(b.keys + j * R + c)).store(b.keys + j * R + c);
+    }
+    for (Index j = last; j < begin; ++j) copy_row<T, I>(s.k_block + j * R, nullptr, b.keys + j * R, P);
     gemm::multiply<T, I>(gemm::Full{}, end - begin, x.K, begin, {b.p + begin * s.kt_stride, s.kt_stride, 1}, b.keys, R,
                          b.grad_q + begin * R, R, gemm::Store::add, prefetch);
-    for (Index c = 0; c < P; c += V::lanes) {
-      const V f = V::load(s.block_decay + n * R + c);
-      for (Index j = 0; j < begin; ++j) (f * V::load(b.keys + j * R + c)).store(b.keys + j * R + c);
-    }
   }
 }
 
 /// b.over = what of the state passes over the whole chunk.
 template <class T, Isa I>
-void pass_over(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b) noexcept {
+void pass_over(const Tokens<T>& x, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state_t) noexcept {
   using V = simd::Vec<T, I>;
   const Index R = row_of(x.K);
   for (Index c = 0; c < padded(x.K); c += V::lanes) {
     V even = V::zero(), odd = V::zero();
     for (Index i = 0; i < x.V && !x.empty; ++i) {
-      const Index l = i * R + c;
-      const V sum = fma(V::load(b.state_t + l, x.K - c), V::load(b.back_t + l, x.K - c), even);
+      const V sum = fma(V::load(state_t + i * x.K + c, x.K - c), V::load(b.back_t + i * R + c, x.K - c), even);
       even = odd, odd = sum;
     }
     (V::load(s.carry + c) * (even + odd)).store(b.over + c);
@@ -239,32 +226,35 @@ void load_gradient(const Tokens<T>& x, Rows<const T> grad_o, T* y) noexcept {
   for (Index i = 0; i < x.C * x.V && !grad_o.data; ++i) y[i] = 0;
 }
 
-/// The rows from row i on; none if there are none.
+/// The rows from row i on.
 template <class T>
 ISOMER_INLINE Rows<T> from_row(Rows<T> rows, Index i) {
-  return {rows.data ? rows.data + i * rows.stride : nullptr, rows.stride};
+  return {rows.data + i * rows.stride, rows.stride};
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b,
-                             const T* state, T* back, const BackwardRows<T>& io) noexcept {
+                             const T* state_t, T* back, const BackwardRows<T>& io) noexcept {
   using gemm::Store;
   const Index C = x.C, K = x.K, V = x.V, P = padded(K), R = row_of(K), row = s.kt_stride;
-  const gemm::BandOfA upper{0, C};
+  // What nobody wants goes into one row, over and over.
+  const auto wanted = [&](Rows<T> rows) { return rows.data ? rows : Rows<T>{b.nowhere, 0}; };
+  const Rows<T> grad_q = wanted(io.grad_q), grad_k = wanted(io.grad_k), grad_decay = wanted(io.grad_log_decay);
+  const Rows<T> grad_v = wanted(io.grad_v);
   Prefetch<T, I> prefetch{io.ahead};
   load_gradient<T, I>(x, io.grad_o, b.y);
   load_queries<T, I>(x, rule, s);
   weigh<T, I>(x, rule, s, prefetch);
   gemm::transpose<T, I>(C, V, x.v.data, x.v.stride, b.vt, row);
   gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, V, {b.y, V, 1}, b.vt, row, b.p, row, Store::set, prefetch);
-  gather_queries<T, I>(x, s, b, state, prefetch);
-  gemm::multiply<T, I>(upper, C, V, C, {s.qw + K, 1, s.qw_stride}, b.y, V, b.grad_v, V, Store::set, prefetch);
-  gemm::multiply<T, I>(gemm::Full{}, C, V, K, {b.keys, R, 1}, back, V, b.grad_v, V, Store::add, prefetch);
-  for (Index i = 0; i < C && io.grad_v.data; ++i)
-    copy_row<T, I>(b.grad_v + i * V, nullptr, io.grad_v.data + i * io.grad_v.stride, V);
+  gather_queries<T, I>(x, s, b, state_t, prefetch);
+  gemm::multiply<T, I>(gemm::BandOfA{0, C}, C, V, C, {s.qw + K, 1, s.qw_stride}, b.y, V, grad_v.data, grad_v.stride, Store::set,
+                       prefetch);
+  gemm::multiply<T, I>(gemm::Full{}, C, V, K, keys_at_end(x, Reach::block, s), back, V, grad_v.data, grad_v.stride, Store::add,
+                       prefetch);
   gemm::transpose<T, I>(K, V, back, V, b.back_t, R);
   gemm::multiply<T, I>(gemm::Full{}, C, K, V, {b.vt, 1, row}, b.back_t, R, b.grad_k, R, Store::set, prefetch);
-  pass_over<T, I>(x, s, b);
+  pass_over<T, I>(x, s, b, state_t);
   for (Index a = 0; a < P; ++a) b.grad_bonus[a] = 0;
   for (Index n = blocks_of(C); n-- > 0;) {
     const Index begin = block_begin(n), at = begin * R;
@@ -273,7 +263,6 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
     const BlockRows<T> rows{.q = s.q + at,
                             .k = s.k + at,
                             .decay = s.decay + at,
-                            .k_block = s.k_block + at,
                             .grad_q = b.grad_q + at,
                             .grad_k = b.grad_k + at,
                             .p = b.p + begin * (row + 1),
@@ -281,13 +270,14 @@ void Kernels<T, I>::backward(const Tokens<T>& x, const Rule<T>& rule, const Scra
                             .K = K,
                             .R = R,
                             .m = block_end(n, C) - begin,
-                            .to_q = from_row(io.grad_q, begin),
-                            .to_k = from_row(io.grad_k, begin),
-                            .to_decay = from_row(io.grad_log_decay, begin)};
+                            .to_q = from_row(grad_q, begin),
+                            .to_k = from_row(grad_k, begin),
+                            .to_decay = from_row(grad_decay, begin)};
+    const bool full = rows.m == kBlock && K == P;
     if (rule.before)
-      finish_block<T, I, true>(rows, rule, b);
+      full ? finish_block<T, I, true, true>(rows, rule, b) : finish_block<T, I, true, false>(rows, rule, b);
     else
-      finish_block<T, I, false>(rows, rule, b);
+      full ? finish_block<T, I, false, true>(rows, rule, b) : finish_block<T, I, false, false>(rows, rule, b);
     scaled<T, I, true>(T(1), b.from_state + n * R, b.over, P);
   }
   if (io.grad_bonus) copy_row<T, I>(b.grad_bonus, nullptr, io.grad_bonus, K);

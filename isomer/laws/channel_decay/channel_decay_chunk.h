@@ -56,10 +56,10 @@ struct Scratch {
 /// What the backward kernels need beside the above.
 template <class T>
 struct BackwardScratch {
-  T* keys;                      // [C,P] k_block, moved on from block to block
-  T *vt, *y, *p;                // [V,C] vᵀ; [C,V] gradient of o; [C,C] gradient of the weights
-  T *state_t, *back_t;          // [V,K] the transposed state before the chunk, and the transposed gradient of the one after
-  T *grad_q, *grad_k, *grad_v;  // [C,P] [C,P] [C,V]
+  T* keys;                       // [C,P] k_block, moved on from block to block
+  T *vt, *y, *p;                 // [V,C] vᵀ; [C,V] gradient of o; [C,C] gradient of the weights
+  T* back_t;                     // [V,K] the transposed gradient of the state after the chunk
+  T *grad_q, *grad_k, *nowhere;  // [C,P] [C,P], and a row of K or V that nobody reads
   // Gradients of logarithms: of the state in a block's outputs; of what of the state passes over the block at hand, and with the
   // keys before it; and the gradient of the bonus. [blocks,P] [P] [P] [P]
   T *from_state, *over, *passing, *grad_bonus;
@@ -100,10 +100,12 @@ struct Kernels {
   /// do.
   static void walk(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, T* state, Rows<T> o,
                    const Ahead<T>& ahead) noexcept;
-  /// All gradients of the chunk, after load(Reach::block), given the state before it and the gradient `back` of the state after
-  /// it, which becomes that of the state before.
-  static void backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b, const T* state,
-                       T* back, const BackwardRows<T>& io) noexcept;
+  /// A state as backward reads it: `state` has some columns of it, [K,width]; `to` [V,K] has all of them.
+  static void keep(Index K, Columns columns, const T* state, T* to) noexcept;
+  /// All gradients of the chunk, after load(Reach::block), given the transposed state before it and the gradient `back` of the
+  /// state after it, which becomes that of the state before.
+  static void backward(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b,
+                       const T* state_t, T* back, const BackwardRows<T>& io) noexcept;
   /// Only what the chunk's outputs give to the gradient of the state before it, after load().
   static void backward_state(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const BackwardScratch<T>& b,
                              Rows<const T> grad_o, T* back) noexcept;

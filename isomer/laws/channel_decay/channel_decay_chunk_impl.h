@@ -246,14 +246,24 @@ void Kernels<T, I>::read(const Tokens<T>& x, const Rule<T>& rule, const Scratch<
                        sv + skip * x.V, x.V, o.data, o.stride, gemm::Store::set, prefetch);
 }
 
+/// [C,K] keys at the end of the chunk; those of one block are there as they are.
+template <class T>
+ISOMER_INLINE gemm::Strided<T> keys_at_end(const Tokens<T>& x, Reach reach, const Scratch<T>& s) {
+  if (reach == Reach::block && blocks_of(x.C) > 1) return {s.kt, 1, s.kt_stride};
+  return {s.k_block, row_of(x.K), 1};
+}
+
 template <class T, Isa I>
 void Kernels<T, I>::write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, const Ahead<T>& ahead) noexcept {
   Prefetch<T, I> prefetch{ahead};
-  // Keys of one block are at the end of the chunk as they are.
-  const bool moved = reach == Reach::block && blocks_of(x.C) > 1;
-  const gemm::Strided<T> keys = moved ? gemm::Strided<T>{s.kt, s.kt_stride, 1} : gemm::Strided<T>{s.k_block, 1, row_of(x.K)};
+  const gemm::Strided<T> keys = keys_at_end(x, reach, s), transposed{keys.data, keys.column, keys.row};
   const gemm::Into<T> into = x.empty ? gemm::Into<T>(gemm::Store::set) : gemm::Into<T>(s.carry);
-  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, keys, sv + x.K * x.V, x.V, sv, x.V, into, prefetch);
+  gemm::multiply<T, I>(gemm::Full{}, x.K, x.V, x.C, transposed, sv + x.K * x.V, x.V, sv, x.V, into, prefetch);
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::keep(Index K, Columns columns, const T* state, T* to) noexcept {
+  gemm::transpose<T, I>(K, columns.width, state, columns.width, to + columns.begin * K, K);
 }
 
 template <class T, Isa I>

@@ -14,20 +14,22 @@ struct Forward {
   T* edges;  // where to keep every state; null: nowhere
   Context& context;
 
+  template <Isa I>
   void keep(const T* state, Index n, Index h, Index c, Columns columns) const {
-    if (edges) put_columns(state, columns, plan.K, plan.state(edges, n, h, c), plan.V);
+    if (edges) Kernels<T, I>::keep(plan.K, columns, state, plan.state(edges, n, h, c));
   }
 
   // Chunk c of a head, some columns of whose state are in sv.
   template <Isa I>
   void chunk(Index n, Index h, Index c, Columns columns, const Scratch<T>& s, T* sv) const {
     using Kernel = Kernels<T, I>;
-    keep(sv, n, h, c, columns);
+    keep<I>(sv, n, h, c, columns);
     const Tokens<T> x = only(columns, plan.tokens(n, h, c));
     Ahead<T> ahead;
     const Rows<T> to = only(columns, plan.rows(o, n, h, c));
     ahead.add(to.data, to.stride, x.V, x.C);
     plan.add_gates_and_keys(ahead, n, h, c + 1);
+    if (edges) ahead.add(plan.state(edges, n, h, c + 1) + columns.begin * plan.K, plan.K, plan.K, x.V);
     if (plan.walks && o.present()) {
       plan.add_queries_and_values(ahead, n, h, c + 1, columns);
       return Kernel::walk(x, plan.rule(h), s, sv, to, ahead);
@@ -52,7 +54,7 @@ struct Forward {
     for (Index c = 0; c < plan.chunks(n); ++c)
       for (Index g = 0; g < count; ++g) chunk<I>(n, h + g, c, columns, s, sv[g]);
     for (Index g = 0; g < count; ++g) {
-      keep(sv[g], n, h + g, plan.chunks(n), columns);
+      keep<I>(sv[g], n, h + g, plan.chunks(n), columns);
       plan.store(sv[g], columns, final_state, n, h + g);
     }
   }
