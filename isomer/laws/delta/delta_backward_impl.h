@@ -264,12 +264,27 @@ T finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T
   return (along_q - along_w) + along_x;
 }
 
+/// b.flux = what passes through the gates at the chunk's end.
 template <class T, Isa I>
-void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* after, const T* back,
-                 const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
+void through_keys(const Tokens<T>& x, const T* after, const BackwardScratch<T>& b) noexcept {
+  using V = simd::Vec<T, I>;
+  const Index K = x.K;
+  each_vector<V>(K, [&](Index a, Index n) {
+    V even = V::zero(), odd = V::zero();
+    for (Index c = 0; c < x.V; ++c) {
+      const V more = V::load(after + c * K + a, n) * V::load(b.back_t + c * K + a, n);
+      (c % 2 ? odd : even) = (c % 2 ? odd : even) + more;
+    }
+    (even + odd).store(b.flux + a, n);
+  });
+}
+
+template <class T, Isa I>
+void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* after, const BackwardScratch<T>& b,
+                 const BackwardRows<T>& io) noexcept {
   const Index K = x.K, V = x.V, W = rule.writes(), n = rule.gates(K);
-  double flux = rule.gate == Gate::head ? double(dot<T, I>(after, back, K * V)) : 0.0;
-  for (Index a = 0; a < K && rule.gate == Gate::key; ++a) b.flux[a] = dot<T, I>(after + a * V, back + a * V, V);
+  double flux = rule.gate == Gate::head ? double(dot<T, I>(after, b.back_t, K * V)) : 0.0;
+  if (rule.gate == Gate::key) through_keys<T, I>(x, after, b);
   const bool segments = *m.segments > 0;
   Index segment = segments ? *m.segments - 1 : 0;
   for (Index i = x.C; i-- > 0;) {
@@ -291,7 +306,7 @@ void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, con
   }
 }
 
-/// b.back: as load_back() left it.
+/// sz: as forward() kept it.
 template <class T, Isa I>
 void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                   const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io,
@@ -299,11 +314,11 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
   using gemm::Store;
   const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C;
   const T* z = sz + K * V;
-  gemm::transpose<T, I>(K, V, sz, V, b.state_t, K);
-  gemm::transpose<T, I>(K, V, b.back, V, b.back_t, K);
+  gemm::transpose<T, I>(K, V, back, V, b.back_t, K);
   gemm::transpose<T, I>(N, V, z, V, b.z_t, N);
-  gemm::multiply<T, I>(gemm::Full{}, 2 * C, K, V, {b.grads, V, 1}, b.state_t, K, b.reads, K, Store::set, prefetch);
+  gemm::multiply<T, I>(gemm::Full{}, 2 * C, K, V, {b.grads, V, 1}, sz, K, b.reads, K, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, N, K, V, {z, V, 1}, b.back_t, K, b.write, K, Store::set, prefetch);
+  if (rule.gate != Gate::none && *m.segments == 0) decay_rows<T, I>(m.carry, rule.gates(K), b.write, N, K);
   gemm::multiply<T, I>(LowerOfC<2>{0, W}, 2 * C, N, V, {b.grads, V, 1}, b.z_t, N, b.pairs, N, Store::set, prefetch);
   for (Index i = 0; i < C; ++i) {
     clear_upper(b.pairs + 2 * i * N, W * i, W, N);
@@ -317,14 +332,13 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
     gemm::multiply<T, I>(LowerOfA<2>{0, W}, 2 * C, K, N, {b.pairs, N, 1}, m.w, K, b.reads, K, Store::add, prefetch);
     gemm::multiply<T, I>(UpperOfA<2>{W}, N, K, 2 * C, {b.pairs, 1, N}, m.x, m.row(), b.write, K, Store::add, prefetch);
   }
-  finish_rows<T, I>(x, rule, m, after, back, b, io);
+  finish_rows<T, I>(x, rule, m, after, b, io);
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                            const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
   Prefetch<T, I> nothing{{}};
-  load_back<T, I>(x, rule, m, back, b);
   finish_chunk<T, I>(x, rule, m, s, sz, after, back, b, io, nothing);
 }
 

@@ -62,13 +62,21 @@ struct LoadScratch {
   T *ask, *read, *put, *before;
 };
 
+/// What a tape keeps of a chunk for its backward pass: the state before it, transposed [V,K], and z [N,V]. Of some columns, rows
+/// of the one and columns of the other; null: nothing is kept.
+template <class T>
+struct Kept {
+  T* state_t;
+  Rows<T> z;
+};
+
 /// Backward: all of a chunk, V columns.
 template <class T>
 struct BackwardScratch {
   T* grads;                  // [2C,V] of u and of o, alternating, as x and q do in Matrices
   T* grad_z;                 // [N,V]
   T* back;                   // [K,V] gradient of the state after the chunk, at the writers
-  T *state_t, *back_t;       // [V,K] the state before the chunk, transposed; `back`, transposed
+  T* back_t;                 // [V,K] gradient of the state after the chunk, transposed
   T* z_t;                    // [V,N]
   T* pairs;                  // [2C,N] gradients of L and P, alternating
   T* reads;                  // [2C,K] gradients of readers, x and q alternating, at the beginning of their segment
@@ -99,10 +107,11 @@ template <class T, Isa I>
 struct Kernels {
   /// The matrices of a chunk: they need no state.
   static void load(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept;
-  /// A few tokens at a time: o, unless it is null, and the state [K,V] after the chunk in place of the one before. `kept` gets
-  /// the state before and, behind it, z [N,V], unless it is null: rows of these columns.
-  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state, Rows<T> kept,
-                      Rows<T> o, const Ahead<T>& ahead) noexcept;
+  /// A few tokens at a time: o, unless it is null, and the state [K,V] after the chunk in place of the one before.
+  static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state,
+                      const Kept<T>& kept, Rows<T> o, const Ahead<T>& ahead) noexcept;
+  /// The state [K,V] as a tape has it.
+  static void keep(Index K, Index V, const T* state, const Kept<T>& kept) noexcept;
   /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state
   /// before it.
   static void retreat(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b,

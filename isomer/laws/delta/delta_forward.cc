@@ -15,8 +15,10 @@ struct Forward {
   Context& context;
 
   // Where the columns of an edge are kept, if they are.
-  [[nodiscard]] Rows<T> kept(Index n, Index h, Index c, Columns columns) const {
-    return only(columns, Rows<T>{plan.edge(edges, n, h, c), plan.V});
+  [[nodiscard]] Kept<T> kept(Index n, Index h, Index c, Columns columns) const {
+    T* edge = plan.edge(edges, n, h, c);
+    if (!edge) return {nullptr, {nullptr, 0}};
+    return {edge + columns.begin * plan.K, only(columns, Rows<T>{edge + plan.K * plan.V, plan.V})};
   }
 
   // Some columns of heads h … h + count − 1, chunk after chunk.
@@ -29,16 +31,18 @@ struct Forward {
     for (Index i = 0; i < count; ++i) plan.fetch(plan.in.initial_state, n, h + i, columns, all + i * each);
     for (Index c = 0; c < chunks; ++c)
       for (Index i = 0; i < count; ++i) {
-        const Rows<T> to = only(columns, plan.rows(o, n, h + i, c)), next = kept(n, h + i, c + 1, columns);
+        const Rows<T> to = only(columns, plan.rows(o, n, h + i, c));
+        const Kept<T> next = kept(n, h + i, c + 1, columns);
         Ahead<T> ahead;
         ahead.add(to.data, to.stride, columns.width, plan.tokens_of(n, c));
         plan.add_ahead(ahead, n, h + i, c + 1, columns);
-        if (c + 1 < chunks) ahead.add(next.data, next.stride, columns.width, plan.K + plan.N());
+        ahead.add(next.state_t, plan.K, plan.K, columns.width);
+        if (c + 1 < chunks) ahead.add(next.z.data, next.z.stride, columns.width, plan.N());
         Kernels<T, I>::forward(only(columns, plan.tokens(n, h + i, c)), plan.rule, m, s, all + i * each,
                                kept(n, h + i, c, columns), to, ahead);
       }
     for (Index i = 0; i < count; ++i) {
-      if (edges) put_columns(all + i * each, columns, plan.K, plan.edge(edges, n, h + i, chunks), plan.V);
+      Kernels<T, I>::keep(plan.K, columns.width, all + i * each, kept(n, h + i, chunks, columns));
       plan.store(all + i * each, columns, final_state, n, h + i);
     }
   }

@@ -120,7 +120,6 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
   return {.grads = take(2 * C * V),
           .grad_z = take(N() * V),
           .back = take(K * V),
-          .state_t = take(V * K),
           .back_t = take(V * K),
           .z_t = take(V * N()),
           .pairs = take(2 * C * N()),

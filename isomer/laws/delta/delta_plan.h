@@ -20,8 +20,8 @@ struct Plan : Chunks {
 
   /// Rows of z in a chunk of C tokens.
   [[nodiscard]] Index N() const { return rule.writes() * C; }
-  /// An edge is the state [K,V] and, behind it, the rows z [N,V] of the chunk that begins there: what that chunk's backward pass
-  /// needs. Edges are kept a cache line apart.
+  /// An edge is the state, transposed [V,K], and behind it the rows z [N,V] of the chunk that begins there: what that chunk's
+  /// backward pass needs. Edges are kept a cache line apart.
   [[nodiscard]] Index edge_size() const { return round_up((K + N()) * V, kPad); }
   template <class U>
   [[nodiscard]] U* edge(U* edges, Index n, Index h, Index c) const {

@@ -189,15 +189,19 @@ WalkRows<T> walk_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m
 }
 
 template <class T, Isa I>
+void Kernels<T, I>::keep(Index K, Index V, const T* state, const Kept<T>& kept) noexcept {
+  if (kept.state_t) gemm::transpose<T, I>(K, V, state, V, kept.state_t, K);
+}
+
+template <class T, Isa I>
 void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state,
-                            Rows<T> kept, Rows<T> o, const Ahead<T>& ahead) noexcept {
+                            const Kept<T>& kept, Rows<T> o, const Ahead<T>& ahead) noexcept {
   const Index K = x.K, n = rule.gates(K);
   const Index group = rule.low_rank ? kGroup<I, true> : kGroup<I, false>;
   Prefetch<T, I> prefetch = chunk::spread<T, I>(ahead, chunk::groups_of<T, I>(x.C, x.V, group));
   scan_chunk<T, I>(x, rule, m, s);
   const WalkRows<T> rows = walk_rows<T, I>(x, rule, m, s);
-  for (Index a = 0; a < K && kept.data; ++a) copy_row<T, I>(state + a * x.V, nullptr, kept.data + a * kept.stride, x.V);
-  const Rows<T> z{kept.data ? kept.data + K * kept.stride : nullptr, kept.stride};
+  keep(K, x.V, state, kept);
   const bool whole = *m.segments == 0;
   for (Index g = 0; g < (whole ? 1 : *m.segments); ++g) {
     const Index begin = whole ? 0 : m.first[g], end = whole ? x.C : m.first[g + 1];
@@ -206,9 +210,9 @@ void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices
     for (Index a = 0; a < K; ++a) m.carry[a] = n == 0 ? T(1) : gate_at(m.up + (end - 1) * n, n, a);
     const Span<T> span{begin, end, m.carry, jumps ? begin : -1};
     if (rule.low_rank)
-      walk_span<T, I, true>(x, m, s, rows, span, state, z, o, prefetch);
+      walk_span<T, I, true>(x, m, s, rows, span, state, kept.z, o, prefetch);
     else
-      walk_span<T, I, false>(x, m, s, rows, span, state, z, o, prefetch);
+      walk_span<T, I, false>(x, m, s, rows, span, state, kept.z, o, prefetch);
   }
 }
 
