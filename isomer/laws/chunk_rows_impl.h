@@ -23,7 +23,8 @@ ISOMER_INLINE T dot(const T* a, const T* b, Index n) {
     even = fma(V::load(a + i), V::load(b + i), even);
     odd = fma(V::load(a + i + V::lanes), V::load(b + i + V::lanes), odd);
   }
-  each_vector<V>(n - i, [&](Index j, Index m) { even = fma(V::load(a + i + j, m), V::load(b + i + j, m), even); });
+  // A closure would hold the sums in memory.
+  for (; i < n; i += V::lanes) even = fma(V::load(a + i, n - i), V::load(b + i, n - i), even);
   return sum(even + odd);
 }
 

@@ -72,8 +72,7 @@ struct Backward {
   };
   [[nodiscard]] Waiting take_waiting(Workspace& workspace) const {
     const Index K = plan.K, V = plan.V, C = plan.C, N = plan.N();
-    return {plan.take_matrices(workspace), workspace.take<T>(K * V), workspace.take<T>(2 * C * V),
-            workspace.take<T>(plan.rule.low_rank ? N * V : 0)};
+    return {plan.take_matrices(workspace), workspace.take<T>(K * V), workspace.take<T>(2 * C * V), workspace.take<T>(N * V)};
   }
 
   // Columns of the gradient of one head's state, over chunks [first, last) from the last.
@@ -95,7 +94,7 @@ struct Backward {
       spread(back, w.back, plan.K);
       Kernels<T, I>::retreat(x, plan.rule, w.m, b, grad_o, back);
       spread(b.grads, w.grads, 2 * x.C);
-      if (plan.rule.low_rank) spread(b.grad_z, w.grad_z, plan.rule.writes() * x.C);
+      spread(b.grad_z, w.grad_z, plan.rule.writes() * x.C);
     }
   }
 
@@ -103,7 +102,7 @@ struct Backward {
   void finish(const Waiting& w, Index n, Index h, Index c, Workspace& workspace) const {
     BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     b.grads = w.grads;
-    if (plan.rule.low_rank) b.grad_z = w.grad_z;
+    b.grad_z = w.grad_z;
     const Tokens<T> x = plan.tokens(n, h, c);
     const BackwardRows<T> io = rows_of(n, h, c);
     Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), edge(n, h, c), edge(n, h, c + 1), w.back, b, io);

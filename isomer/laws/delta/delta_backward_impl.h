@@ -1,71 +1,64 @@
 #pragma once
 // The chunk form, backward: see README.md for the derivation. For the translation units of one Isa.
-#include "isomer/laws/delta/delta_load_impl.h"
+#include "isomer/laws/delta/delta_segments_impl.h"
 
 namespace isomer::delta_detail {
 
 /// e^x is 0 in double below this: a decay that forgets everything, like −inf.
 inline constexpr double kForgets = -750;
 
-/// A(i, p) is zero for p < i / writes − begin.
-struct UpperOfSegment {
-  Index writes, begin;
-  [[nodiscard]] ISOMER_INLINE gemm::Range depth(Index i, Index, Index, Index, Index depth) const {
-    const Index first = i / writes - begin;
-    return {first > 0 ? first : 0, depth};
-  }
-};
-
-/// Rows i … i + rows − 1 of the gradient of u, from those behind them and then, in registers, from each other.
+/// Rows i … i + rows − 1 of the gradients of z that belong to u, with the factors of bare rows also of u. b.grad_z has what comes
+/// from the state after the chunk, before `carry`; to it come rows of dO and dU behind them and then, in registers, their own.
 template <class T, Isa I, int rows, int vectors, bool cut>
-inline void backward_tile(const Tokens<T>& x, const Matrices<T>& m, const BackwardScratch<T>& b, Index W, Index i, Index column,
-                          Index width) noexcept {
+inline void backward_tile(const Tokens<T>& x, const Matrices<T>& m, const BackwardScratch<T>& b, Index W, T carry, Index i,
+                          Index column, Index width) noexcept {
   using V = simd::Vec<T, I>;
   const auto left = [&](int v) { return cut ? width - v * V::lanes : V::lanes; };
-  const T* l = m.x + x.K + W * i + W - 1;  // L(p, u of row i) = l[p * stride]
+  const Index last = 2 * x.C, step = m.row(), columns = x.V;
+  // L(p, u of row i) = pairs[2 p step], P(p, …) = pairs[(2 p + 1) step]: rows alternate as those of grads do.
+  const T *pairs = m.x + x.K + W * i + W - 1, *own = pairs + 2 * i * step;
+  T *grads = b.grads + column, *grad_z = b.grad_z + (W * i + W - 1) * columns + column;
   V sum[rows][vectors];
 #pragma GCC unroll 6
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v)
-      sum[r][v] = V::load(b.grad_z + (W * (i + r) + W - 1) * x.V + column + v * V::lanes, left(v));
-  for (Index p = i + rows; p < x.C; ++p) {
+    for (int v = 0; v < vectors; ++v) sum[r][v] = V::set(carry) * V::load(grad_z + W * r * columns + v * V::lanes, left(v));
+  for (Index p = 2 * (i + rows); p < last; ++p) {
     V row[vectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) row[v] = V::load(b.grads + 2 * p * x.V + column + v * V::lanes, left(v));
+    for (int v = 0; v < vectors; ++v) row[v] = V::load(grads + p * columns + v * V::lanes, left(v));
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
-      const V f = V::set(l[p * m.stride + W * r]);
+      const V f = V::set(pairs[p * step + W * r]);
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) sum[r][v] = fma(f, row[v], sum[r][v]);
     }
   }
 #pragma GCC unroll 6
-  for (int r = rows - 1; r >= 0; --r)
+  for (int r = rows - 1; r >= 0; --r) {
+    const T turn = m.ask[i + r] * m.put[i + r];
+    const T *to_o = own + (2 * r + 1) * step, *to_u = own + 2 * r * step;
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
-      sum[r][v].store(b.grads + 2 * (i + r) * x.V + column + v * V::lanes, left(v));
+      T* at = grads + 2 * (i + r) * columns + v * V::lanes;
+      const V grad_o = V::load(at + columns, left(v));
 #pragma GCC unroll 6
-      for (int e = 0; e < r; ++e) sum[e][v] = fma(V::set(l[(i + r) * m.stride + W * e]), sum[r][v], sum[e][v]);
+      for (int e = 0; e <= r; ++e) sum[e][v] = fma(V::set(to_o[W * e]), grad_o, sum[e][v]);
+      (V::set(turn) * sum[r][v]).store(at, left(v));
+      sum[r][v].store(grad_z + W * r * columns + v * V::lanes, left(v));
+#pragma GCC unroll 6
+      for (int e = 0; e < r; ++e) sum[e][v] = fma(V::set(turn * to_u[W * e]), sum[r][v], sum[e][v]);
     }
+  }
 }
 
 template <class T, Isa I, int vectors, bool cut>
-void backward_columns(const Tokens<T>& x, const Matrices<T>& m, const BackwardScratch<T>& b, Index W, Index column,
+void backward_columns(const Tokens<T>& x, const Matrices<T>& m, const BackwardScratch<T>& b, Index W, T carry, Index column,
                       Index width) noexcept {
   Index i = x.C;
   for (; i >= gemm::kTileRows; i -= gemm::kTileRows)
-    backward_tile<T, I, gemm::kTileRows, vectors, cut>(x, m, b, W, i - gemm::kTileRows, column, width);
-  for (; i > 0; --i) backward_tile<T, I, 1, vectors, cut>(x, m, b, W, i - 1, column, width);
-}
-
-/// b.back = the gradient of the state after the chunk where the writers meet it: before the carry, if they do.
-template <class T, Isa I>
-void load_back(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* back, const BackwardScratch<T>& b) noexcept {
-  if (rule.gate == Gate::none || *m.segments > 0)
-    copy_row<T, I>(back, nullptr, b.back, x.K * x.V);
-  else
-    carry_rows<T, I>(m.carry, back, b.back, x.K, x.V);
+    backward_tile<T, I, gemm::kTileRows, vectors, cut>(x, m, b, W, carry, i - gemm::kTileRows, column, width);
+  for (; i > 0; --i) backward_tile<T, I, 1, vectors, cut>(x, m, b, W, carry, i - 1, column, width);
 }
 
 /// The gradients of z and u: b.grad_z and b.grads.
@@ -77,18 +70,22 @@ void backward_solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, 
   const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C;
   for (Index i = 0; i < C; ++i) {
     T* to = b.grads + (2 * i + 1) * V;
-    if (grad_o.data) copy_row<T, I>(grad_o.data + i * grad_o.stride, nullptr, to, V);
+    if (grad_o.data) scaled<T, I>(m.read[i], grad_o.data + i * grad_o.stride, to, V);
     for (Index c = 0; c < V && !grad_o.data; ++c) to[c] = 0;
   }
-  load_back<T, I>(x, rule, m, back, b);
-  gemm::multiply<T, I>(UpperOfA<1>{W}, N, V, C, {m.q + K, 1, m.stride}, b.grads + V, 2 * V, b.grad_z, V, Store::set, prefetch);
-  gemm::multiply<T, I>(gemm::Full{}, N, V, K, {m.w, K, 1}, b.back, V, b.grad_z, V, Store::add, prefetch);
+  // Filled writers meet the gradient of the state before the carry, bare ones take it as a factor.
+  const bool filled = rule.of_keys() && *m.segments == 0;
+  if (filled) carry_rows<T, I>(m.carry, back, b.back, K, V);
+  const Rows<T> w = writers(rule, m, K);
+  gemm::multiply<T, I>(gemm::Full{}, N, V, K, {w.data, w.stride, 1}, filled ? b.back : back, V, b.grad_z, V, Store::set,
+                       prefetch);
+  const T carry = bare(rule, m) ? *m.carry : T(1);
   Index c = 0;
-  for (; c + 2 * lanes <= V; c += 2 * lanes) backward_columns<T, I, 2, false>(x, m, b, W, c, 2 * lanes);
-  for (; c < V; c += lanes) backward_columns<T, I, 1, true>(x, m, b, W, c, V - c < lanes ? V - c : lanes);
-  // Values of the low-rank rule are read by later tokens, too.
+  for (; c + 2 * lanes <= V; c += 2 * lanes) backward_columns<T, I, 2, false>(x, m, b, W, carry, c, 2 * lanes);
+  for (; c < V; c += lanes) backward_columns<T, I, 1, true>(x, m, b, W, carry, c, V - c < lanes ? V - c : lanes);
+  // Values of the low-rank rule are written, too.
   if (rule.low_rank)
-    gemm::multiply<T, I>(UpperOfA<1>{1}, C, V, C, {m.x + K, W, m.stride}, b.grads, 2 * V, b.grad_z, W * V, Store::add, prefetch);
+    gemm::multiply<T, I>(UpperOfA<2>{1}, C, V, 2 * C, {m.x + K, W, m.row()}, b.grads, V, b.grad_z, W * V, Store::add, prefetch);
 }
 
 /// The gradient of the state before the chunk in place of that after it, after backward_solve().
@@ -106,75 +103,6 @@ void Kernels<T, I>::retreat(const Tokens<T>& x, const Rule& rule, const Matrices
   Prefetch<T, I> nothing{{}};
   backward_solve<T, I>(x, rule, m, b, grad_o, back, nothing);
   backward_write<T, I>(x, rule, m, b, back, nothing);
-}
-
-/// rows of K elements times a token's gates.
-template <class T, Isa I>
-void decay_rows(const T* gates, Index n, T* rows, Index count, Index K) noexcept {
-  if (n == 1) return scaled<T, I>(*gates, rows, rows, count * K);
-  for (Index i = 0; i < count; ++i) times<T, I>(gates, rows + i * K, rows + i * K, K);
-}
-
-/// Readers and writers at the beginning of their segments, as multiply_segments() found them.
-template <class T, Isa I>
-void load_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b) noexcept {
-  const Index K = x.K;
-  Index next = 0;
-  for (Index i = 0; i < x.C; ++i) {
-    const bool first = i == m.first[next];
-    next += first ? 1 : 0;
-    fill_row<T, I>(x, rule, m, i, first, b.seg_q + i * K, b.seg_x + i * K, b.seg_w + i * rule.writes() * K);
-  }
-}
-
-/// The gradients of readers, segment after segment, with the writers carried along as in multiply_segments().
-template <class T, Isa I>
-void read_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s,
-                   const BackwardScratch<T>& b) noexcept {
-  const Index K = x.K, W = rule.writes(), N = W * x.C, n = rule.gates(K), skip = rule.low_rank ? 1 : 0;
-  T* carried = s.wt;  // [N,K]
-  for (Index a = 0; a < K; ++a) s.from[a] = 1;
-  const auto add = [&](auto shape, Index rows, Index depth, const T* grad, T* to) {
-    gemm::multiply<T, I>(shape, rows, K, depth, {grad, 2 * N, 1}, carried, K, to, 2 * K, gemm::Store::add);
-  };
-  for (Index g = 0; g < *m.segments; ++g) {
-    const Index begin = m.first[g], end = m.first[g + 1], before = W * begin;
-    T *rx = b.reads + 2 * begin * K, *rq = rx + K;
-    const T *gl = b.pairs + 2 * begin * N, *gp = gl + N;
-    if (rule.low_rank) {
-      times<T, I>(s.from, rx, rx, K);
-      if (begin > 0) add(gemm::Full{}, 1, before, gl, rx);
-    }
-    decay_rows<T, I>(m.jump + begin * n, n, carried, before, K);
-    decay_rows<T, I>(m.jump + begin * n, n, s.from, 1, K);
-    copy_row<T, I>(b.seg_w + before * K, nullptr, carried + before * K, W * (end - begin) * K);
-    for (Index i = 0; i < end - begin; ++i) times<T, I>(s.from, rq + 2 * i * K, rq + 2 * i * K, K);
-    for (Index i = skip; i < end - begin; ++i) times<T, I>(s.from, rx + 2 * i * K, rx + 2 * i * K, K);
-    add(LowerOfA<1>{before, W}, end - begin, W * end, gp, rq);
-    add(LowerOfA<1>{before + skip * W, W}, end - begin - skip, W * end, gl + 2 * skip * N, rx + 2 * skip * K);
-    decay_rows<T, I>(m.up + (end - 1) * n, n, carried, W * end, K);
-    decay_rows<T, I>(m.up + (end - 1) * n, n, s.from, 1, K);
-  }
-}
-
-/// Those of writers, from the chunk's end back to the beginning of the segment of each.
-template <class T, Isa I>
-void write_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b) noexcept {
-  const Index K = x.K, W = rule.writes(), N = W * x.C, n = rule.gates(K), skip = rule.low_rank ? 1 : 0;
-  for (Index g = *m.segments; g-- > 0;) {
-    const Index begin = m.first[g], end = m.first[g + 1], before = W * begin;
-    decay_rows<T, I>(m.up + (end - 1) * n, n, b.write, W * end, K);
-    const auto add = [&](Index from, Index to, const T* grad, const T* rows) {
-      gemm::multiply<T, I>(UpperOfSegment{W, from}, W * end, K, to - from, {grad + 2 * from * N, 1, 2 * N}, rows + from * K, K,
-                           b.write, K, gemm::Store::add);
-    };
-    if (end > begin) add(begin, end, b.pairs + N, b.seg_q);
-    if (end > begin + skip) add(begin + skip, end, b.pairs, b.seg_x);
-    decay_rows<T, I>(m.jump + begin * n, n, b.write, before, K);
-    if (rule.low_rank && begin > 0)
-      gemm::multiply<T, I>(gemm::Full{}, before, K, 1, {b.pairs + 2 * begin * N, 1, N}, b.seg_x + begin * K, K, b.write, K,
-                           gemm::Store::add);
-  }
 }
 
 /// y = a · gates ∘ x (+ y); null gates are 1.
@@ -197,13 +125,11 @@ struct Token {
   const T *up, *up_x, *down;
 };
 
+/// The gradients of normalised rows of token i, which have the factors of l2norm -> of q and k, in place. `along` is q·dq.
 template <class T, Isa I>
-ISOMER_INLINE T chain_norm(const Rule& rule, const T* raw, T norm, T along, T* grad, Index K) {
-  if (rule.l2norm) {
-    scaled<T, I>(norm, grad, grad, K);
-    scaled<T, I, true>(-norm * norm * along, raw, grad, K);
-  }
-  return along;
+void chain_norms(const Matrices<T>& m, Index i, const T* q, const T* k, T along, T* grad_q, T* grad_k, Index K) noexcept {
+  scaled<T, I, true>(-m.norm_q[i] * m.norm_q[i] * along, q, grad_q, K);
+  scaled<T, I, true>(-m.norm_k[i] * m.norm_k[i] * dot<T, I>(k, grad_k, K), k, grad_k, K);
 }
 
 /// What token i adds to what passes through the gates, and the gradient of its own.
@@ -229,62 +155,98 @@ void gate_row(const Tokens<T>& x, const Rule& rule, const Token<T>& t, const Bac
   });
 }
 
-/// Gradients of token i; returns what it adds to what passes through the head's gates.
+/// The gradient of the head's gate at token i.
+template <class T>
+ISOMER_INLINE void put_gate(const Tokens<T>& x, Index i, double flux, const BackwardRows<T>& io) {
+  if (io.log_decay.data)
+    io.log_decay.data[i * io.log_decay.stride] = double(x.log_decay.data[i * x.log_decay.stride]) < kForgets ? T(0) : T(flux);
+}
+
+/// Gradients of token i, but for the gates of keys; returns what it adds to what passes through the head's gates.
 template <class T, Isa I>
 T finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const Token<T>& t, const BackwardScratch<T>& b, Index i,
              const BackwardRows<T>& io) noexcept {
   const Index K = x.K, V = x.V, n = rule.gates(K);
-  const T *k = x.k.data + i * x.k.stride, *grad_u = b.grads + 2 * i * V;
   const auto row = [&](const Rows<T>& to) { return to.data ? to.data + i * to.stride : b.row; };
-  // Norms and a head's gates ask how much of a gradient is along its row.
-  const bool asked = rule.l2norm || rule.gate == Gate::head;
-  const T along_q = asked ? dot<T, I>(t.q, t.read_q, K) : T(0), along_w = asked ? dot<T, I>(t.w, t.write, K) : T(0);
-  T* grad = row(io.q);
-  decayed<T, I>(T(rule.scale), t.up, n, t.read_q, grad, K);
-  chain_norm<T, I>(rule, x.q.data + i * x.q.stride, m.norm_q[i], along_q, grad, K);
+  const T *k = x.k.data + i * x.k.stride, *grad_z = b.grad_z + rule.writes() * i * V;
+  T *grad_q = io.q.data ? row(io.q) : b.row + K, *grad_k = row(io.k);
+  if (io.v.data) copy_row<T, I>(grad_z, nullptr, row(io.v), V);
   if (rule.low_rank) {
     decayed<T, I>(T(1), t.up_x, n, t.read_x, row(io.a), K);
     decayed<T, I>(T(1), t.down, n, t.write + K, row(io.b), K);
-    if (io.v.data) copy_row<T, I>(b.grad_z + 2 * i * V, nullptr, row(io.v), V);
-    grad = row(io.k);
-    decayed<T, I>(T(1), t.down, n, t.write, grad, K);
-    return chain_norm<T, I>(rule, k, m.norm_k[i], along_w, grad, K);
   }
-  const T along_x = asked ? dot<T, I>(t.x, t.read_x, K) : T(0);
-  if (io.v.data) scaled<T, I>(m.beta[i], grad_u, row(io.v), V);
-  decayed<T, I>(T(1), t.up, n, t.read_x, b.row, K);
-  if (io.beta.data)
-    io.beta.data[i * io.beta.stride] = dot<T, I>(grad_u, x.v.data + i * x.v.stride, V) - m.norm_k[i] * dot<T, I>(k, b.row, K);
-  if (io.k.data) {
-    grad = row(io.k);
-    scaled<T, I>(-m.beta[i], b.row, grad, K);
-    decayed<T, I, true>(T(1), t.down, n, t.write, grad, K);
-    chain_norm<T, I>(rule, k, m.norm_k[i], along_w + along_x, grad, K);
+  decayed<T, I>(T(rule.scale) * m.norm_q[i], t.up, n, t.read_q, grad_q, K);
+  decayed<T, I>(m.norm_k[i], t.down, n, t.write, grad_k, K);
+  if (!rule.low_rank) {
+    if (io.beta.data) io.beta.data[i * io.beta.stride] = dot<T, I>(k, grad_k, K);
+    scaled<T, I>(m.beta[i], grad_k, grad_k, K);
+    decayed<T, I, true>(-m.norm_k[i], t.up, n, t.read_x, grad_k, K);
   }
-  return (along_q - along_w) + along_x;
+  const T* q = x.q.data + i * x.q.stride;
+  const T along = rule.l2norm || rule.gate == Gate::head ? dot<T, I>(q, grad_q, K) : T(0);
+  if (rule.l2norm) chain_norms<T, I>(m, i, q, k, along, grad_q, grad_k, K);
+  return rule.gate == Gate::head ? along - dot<T, I>(grad_z, x.v.data + i * x.v.stride, V) : T(0);
 }
 
-/// b.flux = what passes through the gates at the chunk's end.
+/// The same of a token whose rows are bare. Sums are not in closures, which would hold them in memory.
 template <class T, Isa I>
-void through_keys(const Tokens<T>& x, const T* after, const BackwardScratch<T>& b) noexcept {
+T finish_bare(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const BackwardScratch<T>& b, Index i,
+              const BackwardRows<T>& io) noexcept {
+  using Vec = simd::Vec<T, I>;
+  const Index K = x.K, V = x.V;
+  const T *q = m.q + i * m.stride, *k = m.x + i * m.stride, *v = x.v.data + i * x.v.stride;
+  const T *grad_z = b.grad_z + i * V, *read_x = b.reads + 2 * i * K, *write = b.write + i * K;
+  T *grad_q = io.q.data ? io.q.data + i * io.q.stride : b.row, *grad_k = io.k.data ? io.k.data + i * io.k.stride : b.row + K;
+  const Vec put = Vec::set(m.put[i]);
+  Vec along_q = Vec::zero(), along_z = Vec::zero(), along_v = Vec::zero();
+  for (Index c = 0; c < V; c += Vec::lanes) {
+    const Vec grad = Vec::load(grad_z + c, V - c), grad_v = put * grad;
+    along_z = fma(grad, Vec::load(z + i * V + c, V - c), along_z);
+    along_v = fma(grad_v, Vec::load(v + c, V - c), along_v);
+    if (io.v.data) grad_v.store(io.v.data + i * io.v.stride + c, V - c);
+  }
+  for (Index a = 0; a < K; a += Vec::lanes) {
+    const Vec grad = Vec::load(read_x + K + a, K - a);
+    along_q = fma(Vec::load(q + a, K - a), grad, along_q);
+    grad.store(grad_q + a, K - a);
+    (Vec::load(read_x + a, K - a) + Vec::load(write + a, K - a)).store(grad_k + a, K - a);
+  }
+  const T down = rule.gate == Gate::head ? m.down[i] : T(1);
+  if (io.beta.data) io.beta.data[i * io.beta.stride] = m.norm_k[i] * down * sum(along_z);
+  if (rule.l2norm) chain_norms<T, I>(m, i, q, k, sum(along_q), grad_q, grad_k, K);
+  return rule.gate == Gate::head ? sum(along_q - along_v) : T(0);
+}
+
+/// b.flux = what passes through the gates at the chunk's end, key by key; returns the sum.
+template <class T, Isa I>
+double flux_at_end(const Tokens<T>& x, const T* after, const BackwardScratch<T>& b) noexcept {
   using V = simd::Vec<T, I>;
-  const Index K = x.K;
-  each_vector<V>(K, [&](Index a, Index n) {
-    V even = V::zero(), odd = V::zero();
-    for (Index c = 0; c < x.V; ++c) {
-      const V more = V::load(after + c * K + a, n) * V::load(b.back_t + c * K + a, n);
-      (c % 2 ? odd : even) = (c % 2 ? odd : even) + more;
+  constexpr int side = 4;  // sums side by side: one would wait for its own last addition
+  double total = 0;
+  for (Index a = 0; a < x.K; a += side * V::lanes) {
+    V sums[side];
+#pragma GCC unroll 4
+    for (int v = 0; v < side; ++v) sums[v] = V::zero();
+    for (Index c = 0; c < x.V; ++c)
+#pragma GCC unroll 4
+      for (int v = 0; v < side; ++v) {
+        const Index at = a + v * V::lanes, row = c * x.K + at;
+        sums[v] = fma(V::load(after + row, x.K - at), V::load(b.back_t + row, x.K - at), sums[v]);
+      }
+#pragma GCC unroll 4
+    for (int v = 0; v < side; ++v) {
+      sums[v].store(b.flux + a + v * V::lanes, x.K - a - v * V::lanes);
+      total += double(sum(sums[v]));
     }
-    (even + odd).store(b.flux + a, n);
-  });
+  }
+  return total;
 }
 
 template <class T, Isa I>
-void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* after, const BackwardScratch<T>& b,
-                 const BackwardRows<T>& io) noexcept {
-  const Index K = x.K, V = x.V, W = rule.writes(), n = rule.gates(K);
-  double flux = rule.gate == Gate::head ? double(dot<T, I>(after, b.back_t, K * V)) : 0.0;
-  if (rule.gate == Gate::key) through_keys<T, I>(x, after, b);
+void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const T* after,
+                 const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
+  const Index K = x.K, W = rule.writes(), n = rule.gates(K);
+  double flux = rule.gate == Gate::none ? 0.0 : flux_at_end<T, I>(x, after, b);
   const bool segments = *m.segments > 0;
   Index segment = segments ? *m.segments - 1 : 0;
   for (Index i = x.C; i-- > 0;) {
@@ -299,11 +261,33 @@ void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, con
                      .up = m.up + i * n,
                      .up_x = up_of_x(rule, m, i, first, n),
                      .down = m.down + i * n};
-    flux += double(finish_row<T, I>(x, rule, m, t, b, i, io));
+    flux += double(bare(rule, m) ? finish_bare<T, I>(x, rule, m, z, b, i, io) : finish_row<T, I>(x, rule, m, t, b, i, io));
     if (rule.gate == Gate::key) gate_row<T, I>(x, rule, t, b, i, io);
-    if (rule.gate == Gate::head && io.log_decay.data)
-      io.log_decay.data[i * io.log_decay.stride] = double(x.log_decay.data[i * x.log_decay.stride]) < kForgets ? T(0) : T(flux);
+    if (rule.gate == Gate::head) put_gate(x, i, flux, io);
   }
+}
+
+/// Pairs of bare rows take the factors of the writers, which z has not, and are nothing beyond the diagonal. Returns what becomes
+/// of the gradients of writers that came from the state after the chunk: they take these factors and the carry.
+template <class T, Isa I>
+gemm::Into<T> put_pairs(const Matrices<T>& m, const BackwardScratch<T>& b, Index C) noexcept {
+  using V = simd::Vec<T, I>;
+  for (Index i = 0; i < 2 * C; ++i) {
+    T* row = b.pairs + i * b.stride;
+    const Index count = i / 2 + i % 2;
+    for (Index p = 0; p < C; p += V::lanes) (V::load(m.put + p, count - p) * V::load(row + p, count - p)).store(row + p);
+  }
+  for (Index p = 0; p < C; ++p) b.keep[p] = *m.carry * m.put[p];
+  return gemm::Into<T>(b.keep);
+}
+
+/// The same of filled rows, which have their factors.
+template <class T, Isa I>
+gemm::Into<T> clear_pairs(const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b, Index C, Index K) noexcept {
+  const Index W = rule.writes();
+  for (Index i = 0; i < 2 * C; ++i) clear_upper<T, I>(b.pairs + i * b.stride, W * (i / 2 + i % 2), W, W * C);
+  if (*m.segments == 0) decay_rows<T, I>(m.carry, K, b.write, W * C, K);
+  return gemm::Store::add;
 }
 
 /// sz: as forward() kept it.
@@ -312,27 +296,25 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
                   const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io,
                   Prefetch<T, I>& prefetch) noexcept {
   using gemm::Store;
-  const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C;
+  const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C, P = b.stride;
   const T* z = sz + K * V;
   gemm::transpose<T, I>(K, V, back, V, b.back_t, K);
-  gemm::transpose<T, I>(N, V, z, V, b.z_t, N);
+  gemm::transpose<T, I>(N, V, z, V, b.z_t, P);
+  gemm::multiply<T, I>(LowerOfC<2>{0, W}, 2 * C, whole_vectors<T, I>(N), V, {b.grads, V, 1}, b.z_t, P, b.pairs, P, Store::set,
+                       prefetch);
   gemm::multiply<T, I>(gemm::Full{}, 2 * C, K, V, {b.grads, V, 1}, sz, K, b.reads, K, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, N, K, V, {z, V, 1}, b.back_t, K, b.write, K, Store::set, prefetch);
-  if (rule.gate != Gate::none && *m.segments == 0) decay_rows<T, I>(m.carry, rule.gates(K), b.write, N, K);
-  gemm::multiply<T, I>(LowerOfC<2>{0, W}, 2 * C, N, V, {b.grads, V, 1}, b.z_t, N, b.pairs, N, Store::set, prefetch);
-  for (Index i = 0; i < C; ++i) {
-    clear_upper(b.pairs + 2 * i * N, W * i, W, N);
-    clear_upper(b.pairs + (2 * i + 1) * N, W * (i + 1), W, N);
-  }
+  const gemm::Into<T> into = bare(rule, m) ? put_pairs<T, I>(m, b, C) : clear_pairs<T, I>(rule, m, b, C, K);
   if (*m.segments > 0) {
     load_segments<T, I>(x, rule, m, b);
     read_segments<T, I>(x, rule, m, s, b);
     write_segments<T, I>(x, rule, m, b);
   } else {
-    gemm::multiply<T, I>(LowerOfA<2>{0, W}, 2 * C, K, N, {b.pairs, N, 1}, m.w, K, b.reads, K, Store::add, prefetch);
-    gemm::multiply<T, I>(UpperOfA<2>{W}, N, K, 2 * C, {b.pairs, 1, N}, m.x, m.row(), b.write, K, Store::add, prefetch);
+    const Rows<T> w = writers(rule, m, K);
+    gemm::multiply<T, I>(LowerOfA<2>{0, W}, 2 * C, K, N, {b.pairs, P, 1}, w.data, w.stride, b.reads, K, Store::add, prefetch);
+    gemm::multiply<T, I>(UpperOfA<2>{W}, N, K, 2 * C, {b.pairs, 1, P}, m.x, m.row(), b.write, K, into, prefetch);
   }
-  finish_rows<T, I>(x, rule, m, after, b, io);
+  finish_rows<T, I>(x, rule, m, z, after, b, io);
 }
 
 template <class T, Isa I>

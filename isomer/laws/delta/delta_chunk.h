@@ -15,11 +15,13 @@ enum class Gate { none, head, key };
 /// The options, as the kernels see them.
 struct Rule {
   Gate gate;
-  bool low_rank;  // two writes a token, k vᵀ and b uᵀ, and a is the reader; else one, k uᵀ, and −β k reads
+  bool low_rank;  // two writes a token, k vᵀ and b uᵀ, and a is the reader; else one, β k uᵀ, and −k reads
   bool l2norm;
   double scale;
 
   [[nodiscard]] ISOMER_INLINE Index writes() const { return low_rank ? 2 : 1; }
+  /// Have the elements of readers and writers factors of their own? Else a token's factors are numbers.
+  [[nodiscard]] ISOMER_INLINE bool of_keys() const { return gate == Gate::key; }
   /// Numbers of a token that its decay has.
   [[nodiscard]] ISOMER_INLINE Index gates(Index K) const { return gate == Gate::none ? 0 : gate == Gate::head ? 1 : K; }
 };
@@ -32,7 +34,7 @@ struct Tokens {
   Rows<const T> beta, log_decay;  // beta one element a row, log_decay rule.gates(K)
 };
 
-/// What a chunk does to any state, N = writes · C: u = β v + x S + L z, o = q S + P z, S' = carry ∘ S + (w to the edge)ᵀ z.
+/// What a chunk does to any state, N = writes · C: u = v + x S + L z, o = q S + P z, S' = carry ∘ S + (w to the edge)ᵀ z.
 template <class T>
 struct Matrices {
   T *x, *q;                   // [C, K + N] readers from the state before the chunk, then L or P; rows of x and q alternate
@@ -42,6 +44,7 @@ struct Matrices {
   T *up, *down;               // [C, gates] decay of a reader from the beginning of its segment, and of a writer back to it
   T* jump;                    // [C, gates] decay at the beginning of a segment
   T *norm_q, *norm_k, *beta;  // [C] 1/√(Σx² + eps), or 1
+  T *ask, *read, *put;        // [C] factors of x, q and w that bare rows do not have; else 1
   Index* first;               // [C + 1] where the segments begin, C at the end
   Index* segments;            // [1] their number; 0: all is one, from the chunk's edge on, and w is meant before the carry
   Index* joined;              // [1] 1: the first begins at the chunk's edge, with a jump of 1
@@ -57,9 +60,7 @@ struct LoadScratch {
   Index stride;
   T* from;        // [K] decay from the chunk's edge
   T *sum, *rest;  // [K] prefix sum of log_decay and what rounding took from it
-  // Of forward(): factors [C] of what x and q read and of what is written that the rows do not have; what the first token of a
-  // segment read before its decay [V].
-  T *ask, *read, *put, *before;
+  T* before;      // [V] of forward(): what the first token of a segment read before its decay
 };
 
 /// What a tape keeps of a chunk for its backward pass: the state before it, transposed [V,K], and z [N,V]. Of some columns, rows
@@ -73,17 +74,19 @@ struct Kept {
 /// Backward: all of a chunk, V columns.
 template <class T>
 struct BackwardScratch {
-  T* grads;                  // [2C,V] of u and of o, alternating, as x and q do in Matrices
+  T* grads;                  // [2C,V] of u and of o, alternating, as x and q do in Matrices, and with the factors of bare rows
   T* grad_z;                 // [N,V]
+  T* keep;                   // [N] factors of its rows
   T* back;                   // [K,V] gradient of the state after the chunk, at the writers
   T* back_t;                 // [V,K] gradient of the state after the chunk, transposed
   T* z_t;                    // [V,N]
   T* pairs;                  // [2C,N] gradients of L and P, alternating
+  Index stride;              // of both
   T* reads;                  // [2C,K] gradients of readers, x and q alternating, at the beginning of their segment
   T* write;                  // [N,K] gradients of writers, there
   T *seg_q, *seg_x, *seg_w;  // [C,K] [C,K] [N,K] readers and writers there, when there are segments
   T* flux;                   // [K] what passes through the gates
-  T* row;                    // [K]
+  T* row;                    // [2,K] gradients that nobody wants
 };
 
 /// A chunk's rows outside the scratch; any may be null.
@@ -116,8 +119,8 @@ struct Kernels {
   /// before it.
   static void retreat(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b,
                       Rows<const T> grad_o, T* back) noexcept;
-  /// Gradients of the inputs. sz: as forward() kept it. `after` is the state after the chunk, `back` its gradient; b has those of
-  /// o, u and, low rank, z.
+  /// Gradients of the inputs. sz: as forward() kept it. `after` is the state after the chunk, transposed, `back` its gradient; b
+  /// has those of o, u and z.
   static void finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
                      const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
   /// All of these.

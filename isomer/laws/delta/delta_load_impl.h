@@ -172,26 +172,55 @@ void fill_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, Index 
   const Index K = x.K, n = rule.gates(K);
   const T *qi = x.q.data + i * x.q.stride, *ki = x.k.data + i * x.k.stride;
   const T* ri = rule.low_rank ? x.a.data + i * x.a.stride : ki;
-  const T sq = T(rule.scale) * m.norm_q[i], sk = m.norm_k[i], sr = rule.low_rank ? T(1) : -m.beta[i] * sk;
+  const T sq = T(rule.scale) * m.norm_q[i], sk = m.norm_k[i], sr = rule.low_rank ? T(1) : -sk, sw = m.beta[i] * sk;
   if (rule.gate == Gate::key) {
     const T* down = m.down + i * n;
     times<T, I>(sq, m.up + i * n, qi, q, K);
     times<T, I>(sr, up_of_x(rule, m, i, first, n), ri, r, K);
-    times<T, I>(sk, down, ki, w, K);
+    times<T, I>(sw, down, ki, w, K);
     if (rule.low_rank) times<T, I>(down, x.b.data + i * x.b.stride, w + K, K);
     return;
   }
   const T up = n ? m.up[i] : T(1), down = n ? m.down[i] : T(1);
   scaled<T, I>(sq * up, qi, q, K);
   scaled<T, I>(sr * up, ri, r, K);
-  scaled<T, I>(sk * down, ki, w, K);
+  scaled<T, I>(sw * down, ki, w, K);
 }
 
-/// Zeros right of the diagonal, as far as tiles of products reach.
+/// Are readers and writers of a chunk as they are in memory, and their factors numbers of each token (`ask`, `read`, `put`)? So
+/// it is unless an element has its own decay, or there are segments. Then rows of x are also the writers.
 template <class T>
+ISOMER_INLINE bool bare(const Rule& rule, const Matrices<T>& m) {
+  return !rule.of_keys() && *m.segments == 0;
+}
+template <class T>
+ISOMER_INLINE Rows<T> writers(const Rule& rule, const Matrices<T>& m, Index K) {
+  return bare(rule, m) ? Rows<T>{m.x, m.stride} : Rows<T>{m.w, K};
+}
+
+/// The factors of bare rows, or ones.
+template <class T>
+void load_factors(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, bool are_bare) noexcept {
+  for (Index i = 0; i < x.C; ++i) {
+    const T up = rule.gate == Gate::head ? m.up[i] : T(1), down = rule.gate == Gate::head ? m.down[i] : T(1);
+    m.ask[i] = are_bare ? -m.norm_k[i] * up : T(1);
+    m.read[i] = are_bare ? T(rule.scale) * m.norm_q[i] * up : T(1);
+    m.put[i] = are_bare ? m.beta[i] * m.norm_k[i] * down : T(1);
+  }
+}
+
+/// Columns of whole vectors: products need not cut the last where a row has room for it.
+template <class T, Isa I>
+ISOMER_INLINE Index whole_vectors(Index columns) {
+  return round_up(columns, simd::Vec<T, I>::lanes);
+}
+
+/// Zeros right of the diagonal, as far as tiles of products reach; vectors are stored whole.
+template <class T, Isa I>
 ISOMER_INLINE void clear_upper(T* row, Index from, Index writes, Index N) {
-  const Index end = from + writes * gemm::kTileRows < N ? from + writes * gemm::kTileRows : N;
-  for (Index p = from; p < end; ++p) row[p] = 0;
+  using V = simd::Vec<T, I>;
+  const Index reach = from + writes * gemm::kTileRows, end = reach < N ? reach : N;
+  for (Index p = from - from % V::lanes; p < end; p += V::lanes) V::load(row + p, from - p).store(row + p);
 }
 
 /// L and P of one segment that begins at the chunk's edge.
@@ -199,9 +228,10 @@ template <class T, Isa I>
 void multiply_whole(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s,
                     Prefetch<T, I>& prefetch) noexcept {
   const Index C = x.C, K = x.K, N = rule.writes() * C;
-  gemm::transpose<T, I>(N, K, m.w, K, s.wt, s.stride);
-  gemm::multiply<T, I>(LowerOfC<2>{0, rule.writes()}, 2 * C, N, K, {m.x, m.row(), 1}, s.wt, s.stride, m.x + K, m.row(),
-                       gemm::Store::set, prefetch);
+  const Rows<T> w = writers(rule, m, K);
+  gemm::transpose<T, I>(N, K, w.data, w.stride, s.wt, s.stride);
+  gemm::multiply<T, I>(LowerOfC<2>{0, rule.writes()}, 2 * C, whole_vectors<T, I>(N), K, {m.x, m.row(), 1}, s.wt, s.stride,
+                       m.x + K, m.row(), gemm::Store::set, prefetch);
   const Index n = rule.gates(K);
   for (Index a = 0; a < K; ++a) m.carry[a] = n == 0 ? T(1) : m.up[(C - 1) * n + (n == 1 ? 0 : a)];
 }
@@ -284,14 +314,20 @@ void load_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, cons
                 Prefetch<T, I>& prefetch) noexcept {
   const Index C = x.C, K = x.K, W = rule.writes(), N = W * C;
   scan_chunk<T, I>(x, rule, m, s);
-  fill_rows<T, I>(x, rule, m);
+  load_factors(x, rule, m, bare(rule, m));
+  for (Index i = 0; i < C && bare(rule, m); ++i) {
+    copy_row<T, I>(x.k.data + i * x.k.stride, nullptr, m.x + i * m.stride, K);
+    copy_row<T, I>(x.q.data + i * x.q.stride, nullptr, m.q + i * m.stride, K);
+  }
+  if (!bare(rule, m)) fill_rows<T, I>(x, rule, m);
   if (*m.segments)
     multiply_segments<T, I>(x, rule, m, s);
   else
     multiply_whole<T, I>(x, rule, m, s, prefetch);
-  for (Index i = 0; i < C; ++i) {
-    clear_upper(m.x + i * m.stride + K, W * i, W, N);
-    clear_upper(m.q + i * m.stride + K, W * (i + 1), W, N);
+  // Only products read beyond the diagonal.
+  for (Index i = 0; i < C && rule.low_rank; ++i) {
+    clear_upper<T, I>(m.x + i * m.stride + K, W * i, W, N);
+    clear_upper<T, I>(m.q + i * m.stride + K, W * (i + 1), W, N);
   }
 }
 

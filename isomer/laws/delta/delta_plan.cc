@@ -12,14 +12,17 @@ namespace {
 // Costs of the planner's model (`isomer bench --explain`). Tiles of products have 6 rows, and a chunk of 24 with K = V = 64 works
 // on 60 KiB forward and 180 KiB backward of a 512 KiB L2, beside the states of its neighbours. Longer chunks lose more to the
 // products between their tokens than they save on the state; a tape, which keeps a state for each chunk, does not change that.
+// Backward, the low-rank rule has twice as many pairs: three tiles of tokens were the fastest of a sweep from 12 to 36.
 constexpr ChunkCosts kCosts{.pair = 2, .state = 6, .edge = 24, .step = 12};
+constexpr Index kTapedLowRank = 18;
 constexpr ChunkCosts kLowRank{.pair = 4, .state = 8, .edge = 80, .step = 14.5};
 // Two writes a token make the products between tokens twice as large. Counted in writes, of which a chunk should have as many as
 // one of the other rule has tokens, but for the edge that each chunk has.
 constexpr ChunkCosts kWrites{.pair = 2, .state = 8, .edge = 54, .step = 12};
 
 Index chunk_of(bool low_rank, bool taped, Index K, Index V) {
-  return low_rank && !taped ? best_chunk(kWrites, K, V) / 2 : best_chunk(kCosts, K, V);
+  if (low_rank && taped) return kTapedLowRank;
+  return low_rank ? best_chunk(kWrites, K, V) / 2 : best_chunk(kCosts, K, V);
 }
 
 }  // namespace
@@ -94,6 +97,9 @@ Matrices<T> Plan<T>::take_matrices(Workspace& workspace) const {
           .norm_q = take(row),
           .norm_k = take(row),
           .beta = take(row),
+          .ask = take(row),
+          .read = take(row),
+          .put = take(row),
           .first = workspace.take<Index>(C + 1),
           .segments = workspace.take<Index>(1),
           .joined = workspace.take<Index>(1)};
@@ -108,28 +114,28 @@ LoadScratch<T> Plan<T>::take_load_scratch(Workspace& workspace) const {
           .from = take(K + kPad),
           .sum = take(K + kPad),
           .rest = take(K + kPad),
-          .ask = take(C),
-          .read = take(C),
-          .put = take(C),
           .before = take(V + kPad)};
 }
 
 template <class T>
 BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
   const auto take = [&](Index count) { return workspace.take<T>(count + kPad); };
+  const Index stride = round_up(N(), kPad);
   return {.grads = take(2 * C * V),
           .grad_z = take(N() * V),
+          .keep = take(N()),
           .back = take(K * V),
           .back_t = take(V * K),
-          .z_t = take(V * N()),
-          .pairs = take(2 * C * N()),
+          .z_t = take(V * stride),
+          .pairs = take(2 * C * stride),
+          .stride = stride,
           .reads = take(2 * C * K),
           .write = take(N() * K),
           .seg_q = take(C * K),
           .seg_x = take(C * K),
           .seg_w = take(N() * K),
           .flux = take(K),
-          .row = take(K)};
+          .row = take(2 * K)};
 }
 
 template struct Plan<float>;

@@ -71,7 +71,7 @@ struct SliceWalk {
       V given[count];
       slice.load(x.v.data + t * x.v.stride + column, given);
       add_group(m.x + t * m.stride + x.K, i, asked[i]);
-      const V ask = V::set(s.ask[t]), beta = V::set(m.beta[t]), put = V::set(s.put[t]), out = V::set(s.read[t]);
+      const V ask = V::set(m.ask[t]), put = V::set(m.put[t]), out = V::set(m.read[t]);
       T* to = kept.data ? kept.data + W * t * kept.stride + column : nullptr;
       if constexpr (low_rank) {
         if (t == span.jumped) {
@@ -90,7 +90,7 @@ struct SliceWalk {
       } else {
         V u[count];
 #pragma GCC unroll 2
-        for (int c = 0; c < count; ++c) u[c] = fma(ask, asked[i][c], beta * given[c]);
+        for (int c = 0; c < count; ++c) u[c] = fma(ask, asked[i][c], given[c]);
         if (to) slice.store(u, to);
 #pragma GCC unroll 2
         for (int c = 0; c < count; ++c) z[i][c] = put * u[c];
@@ -172,17 +172,11 @@ void walk_span(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s
   });
 }
 
-/// Where the rows of a chunk are, and the factors that they do not have: all have, when each key has its decay.
+/// Where the rows of a chunk are: bare, in memory, or filled, when each key has its decay.
 template <class T, Isa I>
-WalkRows<T> walk_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
-  const bool keys = rule.gate == Gate::key || rule.low_rank;
-  for (Index i = 0; i < x.C; ++i) {
-    const T up = rule.gate == Gate::head ? m.up[i] : T(1), down = rule.gate == Gate::head ? m.down[i] : T(1);
-    s.ask[i] = keys ? T(1) : -m.beta[i] * m.norm_k[i] * up;
-    s.read[i] = keys ? T(1) : T(rule.scale) * m.norm_q[i] * up;
-    s.put[i] = keys ? T(1) : m.norm_k[i] * down;
-  }
-  if (!keys) return {x.k, x.q, x.k, {nullptr, 0}};
+WalkRows<T> walk_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m) noexcept {
+  load_factors(x, rule, m, !rule.of_keys());
+  if (!rule.of_keys()) return {x.k, x.q, x.k, {nullptr, 0}};
   fill_rows<T, I>(x, rule, m);
   const Index w = rule.writes() * x.K;
   return {{m.x, m.stride}, {m.q, m.stride}, {m.w, w}, {m.w + x.K, w}};
@@ -200,7 +194,7 @@ void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices
   const Index group = rule.low_rank ? kGroup<I, true> : kGroup<I, false>;
   Prefetch<T, I> prefetch = chunk::spread<T, I>(ahead, chunk::groups_of<T, I>(x.C, x.V, group));
   scan_chunk<T, I>(x, rule, m, s);
-  const WalkRows<T> rows = walk_rows<T, I>(x, rule, m, s);
+  const WalkRows<T> rows = walk_rows<T, I>(x, rule, m);
   keep(K, x.V, state, kept);
   const bool whole = *m.segments == 0;
   for (Index g = 0; g < (whole ? 1 : *m.segments); ++g) {
