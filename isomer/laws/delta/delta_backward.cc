@@ -79,7 +79,8 @@ struct Backward {
   template <Isa I>
   void carry(const Slice& slice, Index first, Index last, const Waiting* waiting, T* back, Workspace& workspace) const {
     const Workspace::Scope scope(workspace);
-    const auto [n, h, columns] = slice;
+    const Index n = slice.n, h = slice.h;
+    const Columns columns = slice.columns;
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
     const auto spread = [&](const T* from, T* to, Index rows) {
       for (Index i = 0; i < rows; ++i)
