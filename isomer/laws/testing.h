@@ -79,6 +79,48 @@ inline double error_of(const std::vector<double>& got, const std::vector<double>
   return difference == 0 ? 0 : difference / std::max(size, 1e-300);
 }
 
+/// `grad` are the central differences of loss() by the elements of x, which is an input of it; where one is infinite, 0.
+template <int R, class Loss>
+void expect_differences(const Array<double, R>& x, const std::vector<double>& grad, const Loss& loss, const std::string& label) {
+  std::size_t i = 0;
+  double size = 1e-6;
+  for (double g : grad) size = std::max(size, std::abs(g));
+  x.each([&](double& e) {
+    const double got = grad.at(i++), value = e, h = 1e-5;
+    if (std::isinf(value)) {
+      EXPECT_EQ(got, 0) << label;
+      return;
+    }
+    e = value + h;
+    const double up = loss();
+    e = value - h;
+    const double down = loss();
+    e = value;
+    EXPECT_NEAR(got, (up - down) / (2 * h), 1e-6 * size) << label << " at " << i - 1;
+  });
+}
+
+/// No output before token t changes a bit when all inputs from t on do. inputs(p, f) calls f with every input that has tokens.
+template <class Problem, class Draw, class Inputs>
+void expect_past_unchanged(const Draw& base, Index chunk, float shift, const Inputs& inputs, const std::string& label) {
+  for (Form form : {Form::step, Form::chunk, Form::parallel})
+    for (Index t : {0, 7, 40}) {
+      Draw setup = base;
+      setup.B = 1, setup.T = 50, setup.chunk = chunk;
+      Problem p(setup);
+      Context context(2);
+      const std::vector<double> before = p.run(form, context, false).at("o");
+      inputs(p, [&](auto& x) {
+        if (!x.view.present()) return;
+        const Index row = x.view.stride[1];
+        for (Index i = t * row; i < setup.T * row; ++i) x.view.data[i] = x.view.data[i] * 0.5f + shift;
+      });
+      const std::vector<double> after = p.run(form, context, false).at("o");
+      const auto row = std::size_t(t * setup.H() * setup.V);
+      EXPECT_TRUE(std::equal(before.begin(), before.begin() + row, after.begin())) << label << ", t = " << t;
+    }
+}
+
 /// One, two and seven threads give the same bits: few heads and many, few whose columns are cut into slices (V = 50, packed),
 /// each with a tape and initial states, and without.
 template <class Problem, class Draw, class Label>

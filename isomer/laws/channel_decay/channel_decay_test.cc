@@ -105,27 +105,6 @@ double loss(const Problem<double>& p, Context& context) {
   return sum;
 }
 
-template <int R>
-void expect_differences(Problem<double>& p, Array<double, R>& x, const std::vector<double>& grad, const std::string& label) {
-  Context context(1);
-  std::size_t i = 0;
-  double size = 1e-6;
-  for (double g : grad) size = std::max(size, std::abs(g));
-  x.each([&](double& e) {
-    const double got = grad.at(i++), value = e, h = 1e-5;
-    if (std::isinf(value)) {
-      EXPECT_EQ(got, 0) << label;
-      return;
-    }
-    e = value + h;
-    const double up = loss(p, context);
-    e = value - h;
-    const double down = loss(p, context);
-    e = value;
-    EXPECT_NEAR(got, (up - down) / (2 * h), 1e-6 * size) << label << " at " << i - 1;
-  });
-}
-
 TEST(ChannelDecay, ReferenceGradientsAreDifferences) {
   for (auto [label, setup] : rules()) {
     // Of strong decays nothing is left in differences; the goldens have them.
@@ -135,12 +114,16 @@ TEST(ChannelDecay, ReferenceGradientsAreDifferences) {
     Context context(1);
     Results r;
     p.add_gradients(r, Form::reference, context, nullptr);
-    expect_differences(p, p.q, r.at("grad_q"), label + ": q");
-    expect_differences(p, p.k, r.at("grad_k"), label + ": k");
-    expect_differences(p, p.v, r.at("grad_v"), label + ": v");
-    expect_differences(p, p.decay, r.at("grad_log_decay"), label + ": log_decay");
-    expect_differences(p, p.initial, r.at("grad_initial_state"), label + ": initial_state");
-    if (setup.has_bonus()) expect_differences(p, p.bonus, r.at("grad_bonus"), label + ": bonus");
+    const auto check = [&](const auto& input, const std::vector<double>& grad, const std::string& what) {
+      laws_test::expect_differences(
+          input, grad, [&] { return loss(p, context); }, what);
+    };
+    check(p.q, r.at("grad_q"), label + ": q");
+    check(p.k, r.at("grad_k"), label + ": k");
+    check(p.v, r.at("grad_v"), label + ": v");
+    check(p.decay, r.at("grad_log_decay"), label + ": log_decay");
+    check(p.initial, r.at("grad_initial_state"), label + ": initial_state");
+    if (setup.has_bonus()) check(p.bonus, r.at("grad_bonus"), label + ": bonus");
   }
 }
 
@@ -159,23 +142,8 @@ TEST(ChannelDecay, ChunkSizesAgree) {
 }
 
 TEST(ChannelDecay, OutputsDoNotSeeLaterTokens) {
-  for (const auto& [label, base] : rules())
-    for (Form form : {Form::step, Form::chunk, Form::parallel})
-      for (Index t : {0, 7, 40}) {
-        Draw setup = base;
-        setup.B = 1, setup.T = 50, setup.chunk = kChunk;
-        Problem<float> p(setup);
-        Context context(2);
-        const std::vector<double> before = p.run(form, context, false).at("o");
-        const auto change = [&](auto& x) {
-          const Index row = x.view.stride[1];
-          for (Index i = t * row; i < setup.T * row; ++i) x.view.data[i] = x.view.data[i] * 0.5f + 0.1f;
-        };
-        change(p.q), change(p.k), change(p.v), change(p.decay);
-        const std::vector<double> after = p.run(form, context, false).at("o");
-        const auto row = std::size_t(t * setup.H() * setup.V);
-        EXPECT_TRUE(std::equal(before.begin(), before.begin() + row, after.begin())) << label << ", t = " << t;
-      }
+  const auto inputs = [](Problem<float>& p, auto change) { change(p.q), change(p.k), change(p.v), change(p.decay); };
+  for (const auto& [label, setup] : rules()) laws_test::expect_past_unchanged<Problem<float>>(setup, kChunk, 0.1f, inputs, label);
 }
 
 TEST(ChannelDecay, AStreamMayKeepItsStateInPlace) {
