@@ -159,7 +159,9 @@ void forward_chunk(const Problem& p, Tiling tiling, const AttentionInputs<T>& in
   const Index heads = Index(p.sequences.size()) * p.H;
   const bool in_cache = std::ranges::all_of(
       p.sequences, [&](const Sequence& x) { return p.keys(x) * (p.K + p.V) * Index(sizeof(T)) <= kHeadInCache; });
-  if (heads >= kManyHeads && in_cache)
+  // Heads that share keys or values share what is packed of them.
+  const bool own_keys = in.k.shape[2] == p.H && in.v.shape[2] == p.H;
+  if (heads >= kManyHeads && own_keys && in_cache)
     return context.parallel(
         heads, [&](Index i, Workspace& workspace) { forward_head(p, tiling, in, i, out, context.isa(), workspace); });
   const Workspace::Scope scope(context.workspace());
