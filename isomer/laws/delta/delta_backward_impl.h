@@ -74,7 +74,7 @@ void backward_solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, 
     for (Index c = 0; c < V && !grad_o.data; ++c) to[c] = 0;
   }
   // Filled writers meet the gradient of the state before the carry, bare ones take it as a factor.
-  const bool filled = rule.of_keys() && *m.segments == 0;
+  const bool filled = rule.gate == Gate::key && *m.segments == 0;
   if (filled) carry_rows<T, I>(m.carry, back, b.back, K, V);
   const Rows<T> w = writers(rule, m, K);
   gemm::multiply<T, I>(gemm::Full{}, N, V, K, {w.data, w.stride, 1}, filled ? b.back : back, V, b.grad_z, V, Store::set,

@@ -20,8 +20,6 @@ struct Rule {
   double scale;
 
   [[nodiscard]] ISOMER_INLINE Index writes() const { return low_rank ? 2 : 1; }
-  /// Have the elements of readers and writers factors of their own? Else a token's factors are numbers.
-  [[nodiscard]] ISOMER_INLINE bool of_keys() const { return gate == Gate::key; }
   /// Numbers of a token that its decay has.
   [[nodiscard]] ISOMER_INLINE Index gates(Index K) const { return gate == Gate::none ? 0 : gate == Gate::head ? 1 : K; }
 };

@@ -191,7 +191,7 @@ void fill_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, Index 
 /// it is unless an element has its own decay, or there are segments. Then rows of x are also the writers.
 template <class T>
 ISOMER_INLINE bool bare(const Rule& rule, const Matrices<T>& m) {
-  return !rule.of_keys() && *m.segments == 0;
+  return rule.gate != Gate::key && *m.segments == 0;
 }
 template <class T>
 ISOMER_INLINE Rows<T> writers(const Rule& rule, const Matrices<T>& m, Index K) {

@@ -175,8 +175,8 @@ void walk_span(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s
 /// Where the rows of a chunk are: bare, in memory, or filled, when each key has its decay.
 template <class T, Isa I>
 WalkRows<T> walk_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m) noexcept {
-  load_factors(x, rule, m, !rule.of_keys());
-  if (!rule.of_keys()) return {x.k, x.q, x.k, {nullptr, 0}};
+  load_factors(x, rule, m, rule.gate != Gate::key);
+  if (rule.gate != Gate::key) return {x.k, x.q, x.k, {nullptr, 0}};
   fill_rows<T, I>(x, rule, m);
   const Index w = rule.writes() * x.K;
   return {{m.x, m.stride}, {m.q, m.stride}, {m.w, w}, {m.w + x.K, w}};
