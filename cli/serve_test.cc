@@ -34,8 +34,10 @@ TEST_F(Serve, TimesLaws) {
   const std::vector<json> answers = answers_to(
       {time + "3}", time + "2}", R"({"op":"peak","threads":1})", R"({"op":"dance"})", "not json", R"({"op":"time","repeat":1})",
        R"({"op":"time","case":{"subject":"atention","variant":"causal","direction":"forward","B":1,"T":1,)"
-       R"("H":1,"K":1,"V":1,"threads":1},"repeat":1})"});
-  ASSERT_EQ(answers.size(), 7u);
+       R"("H":1,"K":1,"V":1,"threads":1},"repeat":1})",
+       R"({"op":"time","case":{"subject":"delta","variant":"plain","direction":"forward","B":1,"T":4,)"
+       R"("H":1,"K":2,"V":2,"chunk":-1,"threads":1},"repeat":1})"});
+  ASSERT_EQ(answers.size(), 8u);
   EXPECT_EQ(answers[0].at("seconds").size(), 3u);
   EXPECT_EQ(answers[1].at("seconds").size(), 2u);
   EXPECT_GT(answers[0].at("flops").get<double>(), 0);
@@ -43,6 +45,7 @@ TEST_F(Serve, TimesLaws) {
   EXPECT_EQ(answers[3].at("skip"), "unknown op dance");
   for (std::size_t i : {4, 5}) EXPECT_TRUE(answers[i].at("skip").is_string());
   EXPECT_EQ(answers[6].at("skip"), "unknown law atention, did you mean attention?");
+  EXPECT_EQ(answers[7].at("skip"), "delta: expected chunk >= 0, got -1");
 }
 
 TEST_F(Serve, TrainsAndStreamsModels) {
