@@ -34,7 +34,10 @@ int apply_request(const Request& request) {
   if (request.output.empty()) throw Error("expected --output FILE, got none");
   const Form form = form_named(request.form);
   const Settings settings = settings_of(request.set);
-  const Tensors inputs = read_safetensors(request.inputs);
+  Tensors inputs = read_safetensors(request.inputs);
+  // Types of storage are computed with in F32.
+  for (auto& [name, tensor] : inputs)
+    if (floating(tensor.type()) && !computable(tensor.type())) tensor = tensor.cast(Type::f32);
   Context context(request.threads);
   Tensors outputs = apply(law, {inputs, settings, form, context});
   if (wants_gradients(inputs)) add_zero_gradients(law, inputs, outputs);

@@ -82,6 +82,23 @@ TEST_F(CliApply, WritesWhatTheLibraryComputes) {
   EXPECT_EQ(files(), (std::set<std::string>{"in.safetensors", "out.safetensors"}));
 }
 
+TEST_F(CliApply, ComputesWithSixteenBitsInF32) {
+  Context context(1);
+  for (const Type type : {Type::bf16, Type::f16}) {
+    Tensors rounded;
+    for (auto& [name, x] : inputs) {
+      x = x.cast(type);
+      rounded.emplace(name, x.cast(Type::f32));
+    }
+    ASSERT_EQ(apply_file("--threads 1").status, 0);
+    const Tensors want = apply(law, {rounded, {}, Form::automatic, context}), got = read_safetensors(out);
+    for (const auto& [name, x] : want) {
+      EXPECT_EQ(got.at(name).type(), Type::f32) << name;
+      EXPECT_EQ(relative_error(got.at(name), x), 0) << name;
+    }
+  }
+}
+
 TEST_F(CliApply, HasZerosForGradientsOfScalesAndCounts) {
   const std::vector<std::pair<std::string, std::string>> kinds{{"max", "initial_max"}, {"subtract", "initial_count"}};
   for (const auto& [normaliser, scale] : kinds) {

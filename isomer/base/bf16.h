@@ -1,5 +1,5 @@
 #pragma once
-// bfloat16: the upper half of a float, for numbers that are read far more often than they change.
+// bfloat16: the upper half of a float, for numbers that are read far more often than they change. Arithmetic is done in float.
 #include <bit>
 #include <cstdint>
 

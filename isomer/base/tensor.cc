@@ -1,18 +1,10 @@
 #include "isomer/base/tensor.h"
 
-#include <algorithm>
 #include <cstring>
 
-namespace isomer {
+#include "isomer/base/tensor_view.h"
 
-namespace {
-template <class To, class From>
-Tensor converted(const Tensor& from, Type type) {
-  Tensor to(type, from.shape());
-  std::transform(from.data<From>(), from.data<From>() + from.size(), to.data<To>(), [](From x) { return To(x); });
-  return to;
-}
-}  // namespace
+namespace isomer {
 
 Tensor Tensor::clone() const {
   Tensor copy(type_, shape_);
@@ -22,8 +14,10 @@ Tensor Tensor::clone() const {
 
 Tensor Tensor::cast(Type type) const {
   ISOMER_ASSERT(floating(type_) && floating(type), "only floating tensors are cast");
-  if (type == type_) return clone();
-  return type == Type::f64 ? converted<double, float>(*this, type) : converted<float, double>(*this, type);
+  Tensor to(type, shape_);
+  // As one row: a tensor may have more axes than a view.
+  copy_numbers(dense_view(type_, bytes(), {size()}), {type, to.bytes(), 1, {size()}, {1}});
+  return to;
 }
 
 std::string text_of(const std::vector<Index>& shape) {

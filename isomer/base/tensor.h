@@ -1,6 +1,6 @@
 #pragma once
-// An owned, row-major array of float, double or 64-bit integers with a run-time shape: what files hold and tools pass around.
-// Kernels take views; get one with view<T, R>().
+// An owned, row-major array of a Type with a run-time shape: what files hold and tools pass around.
+// Kernels take views; get one with view<T, R>(). To look at numbers that someone else owns, use a TensorView (tensor_view.h).
 #include <array>
 #include <cstdint>
 #include <map>
@@ -9,21 +9,10 @@
 
 #include "isomer/base/buffer.h"
 #include "isomer/base/error.h"
+#include "isomer/base/type.h"
 #include "isomer/base/view.h"
 
 namespace isomer {
-
-enum class Type { f32, f64, i64 };
-
-template <class T>
-inline constexpr Type type_of = sizeof(T) == 4 ? Type::f32 : Type::f64;
-template <>
-inline constexpr Type type_of<std::int64_t> = Type::i64;
-
-[[nodiscard]] constexpr Index bytes_of(Type type) { return type == Type::f32 ? 4 : 8; }
-/// As in safetensors files: "F32", "F64", "I64".
-[[nodiscard]] constexpr const char* name_of(Type type) { return type == Type::f32 ? "F32" : type == Type::f64 ? "F64" : "I64"; }
-[[nodiscard]] constexpr bool floating(Type type) { return type != Type::i64; }
 
 class Tensor {
  public:
@@ -61,7 +50,7 @@ class Tensor {
   }
 
   [[nodiscard]] Tensor clone() const;
-  /// The same numbers in another floating type.
+  /// The same numbers in another floating type, rounded to the nearest and then to even.
   [[nodiscard]] Tensor cast(Type type) const;
 
  private:

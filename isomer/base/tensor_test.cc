@@ -58,11 +58,21 @@ TEST(Type, KnowsItsWidth) {
   EXPECT_EQ(bytes_of(Type::f32), 4);
   EXPECT_EQ(bytes_of(Type::f64), 8);
   EXPECT_EQ(bytes_of(Type::i64), 8);
+  EXPECT_EQ(bytes_of(Type::bf16), 2);
+  EXPECT_EQ(bytes_of(Type::f16), 2);
   EXPECT_TRUE(floating(Type::f64));
+  EXPECT_TRUE(floating(Type::bf16));
+  EXPECT_TRUE(computable(Type::f32));
+  EXPECT_FALSE(computable(Type::f16));
+  EXPECT_FALSE(computable(Type::i64));
   EXPECT_FALSE(floating(Type::i64));
   EXPECT_EQ(type_of<float>, Type::f32);
   EXPECT_EQ(type_of<double>, Type::f64);
   EXPECT_EQ(type_of<std::int64_t>, Type::i64);
+  EXPECT_EQ(type_of<Bf16>, Type::bf16);
+  EXPECT_EQ(type_of<F16>, Type::f16);
+  EXPECT_STREQ(name_of(Type::bf16), "BF16");
+  EXPECT_STREQ(name_of(Type::f16), "F16");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace isomer {
 
 namespace {
-constexpr std::uint64_t kPrefix = 8, kLongestHeader = 100'000'000;
+constexpr std::uint64_t kPrefix = 8;
 
 /// Bytes from the front to the back, of a file or of memory.
 class Source {
@@ -73,17 +73,13 @@ SafetensorsFile parse(Source& source) {
   require(source.left() >= kPrefix, "safetensors", "expected at least ", kPrefix, " bytes, got ", source.left());
   std::array<std::uint8_t, kPrefix> prefix{};
   source.read(prefix.data(), kPrefix);
-  std::uint64_t length = 0;
-  for (std::size_t i = kPrefix; i-- > 0;) length = length << 8 | prefix[i];
-  require(length <= source.left(), "safetensors", "expected a header of ", length, " bytes, got a file with ", source.left(),
-          " left");
-  require(length <= kLongestHeader, "safetensors", "expected a header of at most ", kLongestHeader, " bytes, got ", length);
+  const std::uint64_t length = safetensors_header_length(prefix, kPrefix + source.left());
   std::string header(length, '\0');
   source.read(header.data(), length);
   SafetensorsHeader parsed = parse_safetensors_header(header, source.left());
   SafetensorsFile file{{}, std::move(parsed.metadata)};
   for (SafetensorsEntry& entry : parsed.entries) {
-    Tensor tensor(entry.type, std::move(entry.shape));
+    Tensor tensor(expect_type(entry), std::move(entry.shape));
     source.read(tensor.bytes(), entry.end - entry.begin);
     file.tensors.emplace(std::move(entry.name), std::move(tensor));
   }

@@ -1,7 +1,8 @@
 #pragma once
 // Named tensors in a safetensors file: 8 bytes of header length, a JSON header, the numbers one after the other.
-// Types F32, F64 and I64; little-endian. A file that breaks any rule of the format is an Error, never a crash, and no memory is
-// taken that the file's own size does not account for.
+// Types F32, F64, BF16, F16 and I64; little-endian. To convert, cast a tensor before it is written or after it was read. A file
+// that breaks any rule of the format is an Error, never a crash, and no memory is taken that the file's own size does not account
+// for. Files of several gigabytes and sets of files: safetensors_map.h.
 //
 //   Tensors in = read_safetensors("in.safetensors");
 //   write_safetensors("out.safetensors", out);

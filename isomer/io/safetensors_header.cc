@@ -12,6 +12,7 @@ namespace isomer {
 namespace {
 // Names stand in error texts, and no array of ours has more axes.
 constexpr std::size_t kLongestName = 1024, kLargestRank = 32;
+constexpr std::uint64_t kLongestHeader = 100'000'000;
 
 template <class... Parts>
 [[noreturn]] void refuse(const Parts&... parts) {
@@ -25,18 +26,34 @@ struct Fields {
   std::set<std::string> seen;
 };
 
+constexpr Type kTypes[] = {Type::f32, Type::f64, Type::bf16, Type::f16, Type::i64};
+
+/// Types of the format that others write (masks, position numbers, quantised weights): a file may hold them beside what is asked
+/// for.
+constexpr struct {
+  const char* name;
+  Index bytes;
+} kOthers[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1},
+               {"I16", 2},  {"U16", 2}, {"I32", 4}, {"U32", 4},     {"U64", 8},     {"C64", 8}};
+
+[[noreturn]] void refuse_type(const SafetensorsEntry& entry) {
+  refuse("expected dtype F32, F64, BF16, F16 or I64 for tensor ", entry.name, ", got ", entry.dtype);
+}
+
+Index bytes_of_other(const SafetensorsEntry& entry) {
+  for (const auto& other : kOthers)
+    if (entry.dtype == other.name) return other.bytes;
+  refuse_type(entry);
+}
+
 SafetensorsEntry checked(const Fields& fields) {
   for (const char* field : {"dtype", "shape", "data_offsets"})
     if (!fields.seen.contains(field)) refuse("expected a ", field, " for tensor ", fields.name, ", found none");
-  SafetensorsEntry entry{.name = fields.name, .type = Type::f32, .shape = {}, .begin = 0, .end = 0};
-  if (fields.dtype == name_of(Type::f64))
-    entry.type = Type::f64;
-  else if (fields.dtype == name_of(Type::i64))
-    entry.type = Type::i64;
-  else if (fields.dtype != name_of(Type::f32))
-    refuse("expected dtype F32, F64 or I64 for tensor ", fields.name, ", got ", fields.dtype);
+  SafetensorsEntry entry{.name = fields.name, .dtype = fields.dtype, .type = {}, .shape = {}, .begin = 0, .end = 0};
+  for (const Type type : kTypes)
+    if (fields.dtype == name_of(type)) entry.type = type;
   // Without empty axes, so that the strides of an empty tensor are numbers too.
-  Index bytes = bytes_of(entry.type);
+  Index bytes = entry.type.has_value() ? bytes_of(*entry.type) : bytes_of_other(entry);
   bool empty = false;
   for (std::uint64_t size : fields.shape) {
     if (size > std::uint64_t(std::numeric_limits<Index>::max()) ||
@@ -152,6 +169,38 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
   if (filled != data_bytes) refuse("there are ", data_bytes - filled, " bytes behind the last tensor");
 }
 }  // namespace
+
+std::uint64_t safetensors_header_length(const std::array<std::uint8_t, 8>& prefix, std::uint64_t file_bytes) {
+  std::uint64_t length = 0;
+  for (std::size_t i = prefix.size(); i-- > 0;) length = length << 8 | prefix[i];
+  const std::uint64_t left = file_bytes - prefix.size();
+  if (length > left) refuse("expected a header of ", length, " bytes, got a file with ", left, " left");
+  if (length > kLongestHeader) refuse("expected a header of at most ", kLongestHeader, " bytes, got ", length);
+  return length;
+}
+
+Type expect_type(const SafetensorsEntry& entry) {
+  if (!entry.type.has_value()) refuse_type(entry);
+  return *entry.type;
+}
+
+std::map<std::string, std::string> parse_safetensors_index(std::string_view text) {
+  const nlohmann::json index = nlohmann::json::parse(text, nullptr, false);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    refuse("expected an index in JSON with an object weight_map, found none");
+  std::map<std::string, std::string> files;
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    if (name.size() > kLongestName) refuse("expected names of at most ", kLongestName, " bytes, got one of ", name.size());
+    if (!file.is_string()) refuse("expected the name of a file for tensor ", name, ", got ", file.type_name());
+    const auto& shard = file.get_ref<const std::string&>();
+    // A set lies in one folder: nothing else of the machine is opened because a file says so.
+    if (shard.size() > kLongestName || shard.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
+        !shard.ends_with(".safetensors") || shard.starts_with('.'))
+      refuse("expected a file NAME.safetensors beside the index for tensor ", name, ", got ", shard.substr(0, kLongestName));
+    files.emplace(name, shard);
+  }
+  return files;
+}
 
 SafetensorsHeader parse_safetensors_header(std::string_view header, std::uint64_t data_bytes) {
   Reader reader;

@@ -41,6 +41,8 @@ Tensors sample() {
   all["offsets"] = Tensor(Type::i64, {3});
   all["empty"] = Tensor(Type::f32, {4, 0, 5});
   all["scalar"] = Tensor(Type::f64, {});
+  all["rounded"] = Tensor(Type::bf16, {3});
+  all["half"] = Tensor(Type::f16, {1, 5});
   std::uint8_t next = 1;
   for (auto& [name, x] : all) std::generate_n(x.bytes(), x.size() * bytes_of(x.type()), [&] { return std::byte(next++); });
   return all;
@@ -64,6 +66,22 @@ TEST(Safetensors, ComeBackAsTheyWere) {
   std::uint64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), 8);
   EXPECT_EQ(length % 8, 0u);
+}
+
+TEST(Safetensors, AreConvertedByACast) {
+  const Folder folder;
+  const std::string path = folder.path / "a.safetensors";
+  const Tensor x(Type::f32, {3});
+  std::ranges::copy(std::vector{1.0f, -2.5f, 0.1f}, x.data<float>());
+  Tensors written;
+  written["bf16"] = x.cast(Type::bf16);
+  written["f16"] = x.cast(Type::f16);
+  write_safetensors(path, written);
+  const Tensors read = read_safetensors(path);
+  EXPECT_EQ(read.at("bf16").type(), Type::bf16);
+  EXPECT_EQ(read.at("f16").cast(Type::f32).data<float>()[1], -2.5f);
+  EXPECT_EQ(read.at("bf16").cast(Type::f64).data<double>()[2], 0.10009765625);
+  EXPECT_EQ(read.at("f16").cast(Type::f64).data<double>()[2], 0.0999755859375);
 }
 
 TEST(Safetensors, KeepTheirMetadata) {
@@ -118,8 +136,13 @@ TEST(Safetensors, OfHostileMakeAreRefused) {
       {file_of(R"({"a":{"type":"F32"}})", 0), "expected dtype, shape or data_offsets for tensor a, got type"},
       {file_of(R"({"a":{"dtype":"F32","dtype":"F32"}})", 0), "field dtype of a is there twice"},
       {file_of("{" + a + "," + a + "}", 4), "tensor a is there twice"},
-      {file_of("{" + tensor("a", "[1]", "[0,4]", "F16") + "}", 4), "expected dtype F32, F64 or I64 for tensor a, got F16"},
-      {file_of("{" + tensor("a", "[1]", "[0,4]", "") + "}", 4), "expected dtype F32, F64 or I64 for tensor a, got "},
+      {file_of("{" + tensor("a", "[1]", "[0,4]", "F32X") + "}", 4),
+       "expected dtype F32, F64, BF16, F16 or I64 for tensor a, got F32X"},
+      {file_of("{" + tensor("a", "[1]", "[0,4]", "") + "}", 4), "expected dtype F32, F64, BF16, F16 or I64 for tensor a, got "},
+      {file_of("{" + tensor("a", "[1]", "[0,4]", "I32") + "}", 4),
+       "expected dtype F32, F64, BF16, F16 or I64 for tensor a, got I32"},
+      {file_of("{" + tensor("a", "[1]", "[0,4]", "BF16") + "}", 4), "expected 2 bytes for tensor a, got 4"},
+      {file_of("{" + tensor("a", "[1]", "[0,4]", "F16") + "}", 4), "expected 2 bytes for tensor a, got 4"},
       {file_of("{" + tensor("a", "[-1]", "[0,4]") + "}", 4), "expected no such thing as a negative number in shape of a"},
       {file_of("{" + tensor("a", "[1.0]", "[0,4]") + "}", 4),
        "expected no such thing as a number that is not whole in shape of a"},

@@ -59,7 +59,7 @@ void check_types(const Law& law, const Tensors& inputs) {
       require(tensor.type() == Type::i64, op.c_str(), "expected ", name, " of type I64, got ", name_of(tensor.type()));
       continue;
     }
-    require(floating(tensor.type()), op.c_str(), "expected ", name, " of type F32 or F64, got ", name_of(tensor.type()));
+    require(computable(tensor.type()), op.c_str(), "expected ", name, " of type F32 or F64, got ", name_of(tensor.type()));
     if (first == nullptr) first = &input;
     require(tensor.type() == first->second.type(), op.c_str(), "expected one floating type for all inputs, got ",
             name_of(first->second.type()), " for ", first->first, " and ", name_of(tensor.type()), " for ", name);

@@ -90,6 +90,8 @@ TEST_F(LawApply, WantsOneFloatingType) {
 TEST_F(LawApply, WantsFloatingNumbers) {
   inputs["v"] = Tensor(Type::i64, {2, 19, 2, 3});
   EXPECT_EQ(error(), "fake: expected v of type F32 or F64, got I64");
+  inputs["v"] = Tensor(Type::f32, {2, 19, 2, 3}).cast(Type::bf16);
+  EXPECT_EQ(error(), "fake: expected v of type F32 or F64, got BF16") << "a type of storage";
 }
 
 TEST_F(LawApply, WantsTheRank) {
