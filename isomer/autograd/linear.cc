@@ -47,10 +47,9 @@ template <class T>
 void multiply(View<const T, 2> x, Var<T> weight, Var<T> bias, Index i, View<T, 2> y, Context& context) {
   const View<const T, 2> w = weight_of(weight.value, i);
   if constexpr (std::is_same_v<T, float>) {
-    const bool dense = x.stride[1] == 1 && w.stride[1] == 1 && y.stride[1] == 1;
-    if (weight.slot != nullptr && weight.slot->bf16 != nullptr && dense && x.shape[0] <= kInPlaceRows) {
+    if (weight.slot != nullptr && weight.slot->bf16 != nullptr) {
       const View<const Bf16, 2> half{weight.slot->bf16 + (w.data - weight.slot->base), w.shape, w.stride};
-      return matmul(x, transposed(half), y, context, bias_of(bias, i));
+      return matmul(x, transposed(half), y, context, {.bias = bias_of(bias, i)});
     }
   }
   matmul(x, transposed(w), y, context, {.bias = bias_of(bias, i)});

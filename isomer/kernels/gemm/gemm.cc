@@ -26,6 +26,8 @@ constexpr Index kPackColumns = 128;
 // Up to this many multiply-adds, packing costs more than it saves.
 constexpr Index kDirect = Index(96) * 96 * 96;
 
+// Up to this many rows of A, reading B takes longer than the arithmetic: it is read in place, once.
+constexpr Index kInPlaceRows = 8;
 // Elements of B that make a task of a product of few rows: about 10 µs.
 constexpr Index kFewElements = 32768;
 
@@ -50,10 +52,12 @@ gemm::Next<T> rows_at(Matrix<T> a, Index i, Index m, Index p, Index depth) {
   return a.column == 1 ? gemm::Next<T>{data, m, a.row, depth} : gemm::Next<T>{};
 }
 
-template <class T>
+/// With W as the type of B.
+template <class T, class W>
 struct Problem {
   Index M, N, K;
-  Matrix<T> a, b;
+  Matrix<T> a;
+  Matrix<W> b;
   View<T, 2> c;
   T alpha;
   bool add;       // to C, which is scaled by beta already
@@ -61,8 +65,8 @@ struct Problem {
 };
 
 /// Columns j … j + n of C [m, n] are done but for the bias.
-template <class T, Isa I>
-void finish(const Problem<T>& x, Index m, Index j, Index n, Block<T> c) {
+template <Isa I, class T, class W>
+void finish(const Problem<T, W>& x, Index m, Index j, Index n, Block<T> c) {
   if (x.bias != nullptr) gemm::Kernels<T, I>::add_row(m, n, x.bias + j, c);
 }
 
@@ -73,14 +77,14 @@ struct Depths {
 };
 
 /// Some depths of all columns: packs B, then every task takes its part of C through them, while it is in the cache.
-template <class T, Isa I>
-void multiply_depths(const Problem<T>& x, const Depths& depths, T* packed, Context& context) {
+template <Isa I, class T, class W>
+void multiply_depths(const Problem<T, W>& x, const Depths& depths, T* packed, Context& context) {
   const Index width = round_up(x.N, kPanelMultiple);
   const auto panels = [&](Index p, Index j) { return packed + (p - depths.begin) * width + depths.size(p) * j; };
   const Index pack_tasks = ceil_div(x.N, kPackColumns);
   context.parallel(pack_tasks * ceil_div(depths.end - depths.begin, depths.step), [&](Index task, Workspace&) {
     const Index p = depths.begin + task / pack_tasks * depths.step, j = task % pack_tasks * kPackColumns;
-    gemm::Kernels<T, I>::pack_columns(depths.size(p), std::min(kPackColumns, x.N - j), shifted(x.b, p, j), panels(p, j));
+    gemm::Reading<T, W, I>::pack_columns(depths.size(p), std::min(kPackColumns, x.N - j), shifted(x.b, p, j), panels(p, j));
   });
   const Index many = ceil_div(x.M, kRows), few = std::min(round_up(many, kTasks), ceil_div(x.M, kFewRows));
   const Parts rows{x.M, many < kManyTasks ? std::max(many, few) : many, 6};
@@ -97,42 +101,43 @@ void multiply_depths(const Problem<T>& x, const Depths& depths, T* packed, Conte
       const gemm::Next<T> next = then < depths.end ? rows_at(x.a, i, m, then, depths.size(then)) : gemm::Next<T>{};
       gemm::Kernels<T, I>::multiply_packed(m, n, depth, Matrix<T>{block, kDepth, 1}, panels(p, j), c, next);
     }
-    if (depths.end == x.K) finish<T, I>(x, m, j, n, {x.c.at(i, j), x.c.stride[0], true});
+    if (depths.end == x.K) finish<I>(x, m, j, n, {x.c.at(i, j), x.c.stride[0], true});
   });
 }
 
-template <class T, class W, Isa I>
-void multiply_few(const Problem<T>& x, Matrix<W> b, Context& context) {
+template <Isa I, class T, class W>
+void multiply_few(const Problem<T, W>& x, Context& context) {
   const Parts columns{x.N, ceil_div(x.N, std::max<Index>(1, kFewElements / x.K)), 1};
   context.parallel(columns.count, [&](Index task, Workspace&) {
     const Index j = columns.begin(task), n = columns.begin(task + 1) - j;
     const Block<T> c{x.c.at(0, j), x.c.stride[0], x.add};
-    gemm::FewRows<T, W, I>::multiply(x.M, n, x.K, x.a, shifted(b, 0, j), x.alpha, c);
-    finish<T, I>(x, x.M, j, n, c);
+    gemm::Reading<T, W, I>::multiply_few(x.M, n, x.K, x.a, shifted(x.b, 0, j), x.alpha, c);
+    finish<I>(x, x.M, j, n, c);
   });
 }
 
 /// C has dense rows and nothing is empty.
-template <class T, Isa I>
-void multiply(const Problem<T>& x, Context& context) {
-  if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1)) {
-    const Block<T> c{x.c.data, x.c.stride[0], x.add};
-    gemm::Kernels<T, I>::multiply_direct(x.M, x.N, x.K, x.a, x.b, c);
-    return finish<T, I>(x, x.M, 0, x.N, c);
+template <Isa I, class T, class W>
+void multiply(const Problem<T, W>& x, Context& context) {
+  if constexpr (std::is_same_v<T, W>) {
+    if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1)) {
+      const Block<T> c{x.c.data, x.c.stride[0], x.add};
+      gemm::Kernels<T, I>::multiply_direct(x.M, x.N, x.K, x.a, x.b, c);
+      return finish<I>(x, x.M, 0, x.N, c);
+    }
   }
-  if (x.M <= kInPlaceRows && x.a.column == 1 && x.b.row == 1) return multiply_few<T, T, I>(x, x.b, context);
+  if (x.M <= kInPlaceRows && x.a.column == 1 && x.b.row == 1) return multiply_few<I>(x, context);
   const Workspace::Scope scope(context.workspace());
   const Index step = ceil_div(x.K, ceil_div(x.K, kDepth)), width = round_up(std::min(x.N, kColumns), kPanelMultiple);
   const Index together = std::max<Index>(1, kPacked / (step * width)) * step;
   T* packed = context.workspace().template take<T>(std::min(together, x.K) * width);
   for (Index j = 0; j < x.N; j += kColumns) {
-    Problem<T> part = x;
+    Problem<T, W> part = x;
     part.N = std::min(kColumns, x.N - j);
     part.b = shifted(x.b, 0, j);
     part.c = slice(x.c, 1, j, part.N);
     if (x.bias != nullptr) part.bias = x.bias + j;
-    for (Index p = 0; p < x.K; p += together)
-      multiply_depths<T, I>(part, {p, std::min(p + together, x.K), step}, packed, context);
+    for (Index p = 0; p < x.K; p += together) multiply_depths<I>(part, {p, std::min(p + together, x.K), step}, packed, context);
   }
 }
 
@@ -150,8 +155,8 @@ void add_bias(View<T, 2> c, View<const T, 1> bias) {
     for (Index j = 0; j < c.shape[1]; ++j) c(i, j) += bias(j);
 }
 
-template <class T>
-void run(View<const T, 2> a, View<const T, 2> b, View<T, 2> c, Context& context, MatmulOptions<T> options) {
+template <class T, class W>
+void run(View<const T, 2> a, View<const W, 2> b, View<T, 2> c, Context& context, MatmulOptions<T> options) {
   const Index M = c.shape[0], N = c.shape[1], K = a.shape[1];
   require(a.shape[0] == M && b.shape[1] == N, "matmul", "expected C [", a.shape[0], ", ", b.shape[1], "], got [", M, ", ", N,
           "]");
@@ -161,66 +166,48 @@ void run(View<const T, 2> a, View<const T, 2> b, View<T, 2> c, Context& context,
   if (M == 0 || N == 0) return;
   const bool empty = K == 0 || options.alpha == T(0), dense = c.stride[1] == 1 || N == 1;
   if (options.bias.present() && (empty || !dense || (options.bias.stride[0] != 1 && N > 1))) {
-    run(a, b, c, context, {.alpha = options.alpha, .beta = options.beta});
+    run<T, W>(a, b, c, context, {.alpha = options.alpha, .beta = options.beta});
     return add_bias(c, options.bias);
   }
   // The kernels write rows: a C of dense columns is the transposed product, any other goes by way of a copy.
   if (!dense) {
-    if (c.stride[0] == 1 || M == 1) return run(transposed(b), transposed(a), transposed(c), context, options);
+    if constexpr (std::is_same_v<T, W>)
+      if (c.stride[0] == 1 || M == 1) return run<T, W>(transposed(b), transposed(a), transposed(c), context, options);
     const Workspace::Scope scope(context.workspace());
     const View<T, 2> copy = contiguous(context.workspace().template take<T>(M * N), {M, N});
-    run(a, b, copy, context, {.alpha = options.alpha});
+    run<T, W>(a, b, copy, context, {.alpha = options.alpha});
     for (Index i = 0; i < M; ++i)
       for (Index j = 0; j < N; ++j) c(i, j) = copy(i, j) + (options.beta == T(0) ? T(0) : options.beta * c(i, j));
     return;
   }
   if ((options.beta != T(0) && options.beta != T(1)) || (empty && options.beta == T(0))) scale(c, options.beta);
   if (empty) return;
-  const Problem<T> problem{.M = M,
-                           .N = N,
-                           .K = K,
-                           .a = {a.data, a.stride[0], a.stride[1]},
-                           .b = {b.data, b.stride[0], b.stride[1]},
-                           .c = c,
-                           .alpha = options.alpha,
-                           .add = options.beta != T(0),
-                           .bias = options.bias.data};
-  with_isa(context.isa(), [&]<Isa I>() { multiply<T, I>(problem, context); });
+  const Problem<T, W> problem{.M = M,
+                              .N = N,
+                              .K = K,
+                              .a = {a.data, a.stride[0], a.stride[1]},
+                              .b = {b.data, b.stride[0], b.stride[1]},
+                              .c = c,
+                              .alpha = options.alpha,
+                              .add = options.beta != T(0),
+                              .bias = options.bias.data};
+  with_isa(context.isa(), [&]<Isa I>() { multiply<I>(problem, context); });
 }
 
 }  // namespace
 
 void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Context& context, MatmulOptions<float> options) {
-  run(a, b, c, context, options);
-}
-void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context, View<const float, 1> bias) {
-  const Index M = c.shape[0], N = c.shape[1], K = a.shape[1];
-  require(a.shape[0] == M && b.shape[1] == N && b.shape[0] == K, "matmul", "expected B [", K, ", ", N, "] and C [", a.shape[0],
-          ", ", b.shape[1], "], got [", b.shape[0], ", ", b.shape[1], "] and [", M, ", ", N, "]");
-  require(M <= kInPlaceRows && a.stride[1] == 1 && b.stride[0] == 1 && c.stride[1] == 1, "matmul", "expected at most ",
-          kInPlaceRows, " dense rows and a B of dense columns in bfloat16, got ", M, " rows");
-  if (M == 0 || N == 0) return;
-  if (bias.present())
-    require(bias.shape[0] == N && bias.stride[0] == 1, "matmul", "expected a dense bias of ", N, " numbers, got ", bias.shape[0],
-            " every ", bias.stride[0]);
-  if (K == 0) {
-    scale(c, 0.0f);
-    return bias.present() ? add_bias(c, bias) : void();
-  }
-  const Problem<float> problem{.M = M,
-                               .N = N,
-                               .K = K,
-                               .a = {a.data, a.stride[0], a.stride[1]},
-                               .b = {},
-                               .c = c,
-                               .alpha = 1,
-                               .add = false,
-                               .bias = bias.data};
-  with_isa(context.isa(), [&]<Isa I>() { multiply_few<float, Bf16, I>(problem, {b.data, b.stride[0], b.stride[1]}, context); });
+  run<float, float>(a, b, c, context, options);
 }
 void matmul(View<const double, 2> a, View<const double, 2> b, View<double, 2> c, Context& context,
             MatmulOptions<double> options) {
-  run(a, b, c, context, options);
+  run<double, double>(a, b, c, context, options);
+}
+void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context, MatmulOptions<float> options) {
+  run<float, Bf16>(a, b, c, context, options);
+}
+void matmul(View<const float, 2> a, View<const F16, 2> b, View<float, 2> c, Context& context, MatmulOptions<float> options) {
+  run<float, F16>(a, b, c, context, options);
 }
 
 }  // namespace isomer

@@ -13,6 +13,7 @@
 // Why our own: docs/decisions/0001-gemm.md.
 #include "isomer/base/bf16.h"
 #include "isomer/base/context.h"
+#include "isomer/base/f16.h"
 #include "isomer/base/view.h"
 
 namespace isomer {
@@ -29,12 +30,10 @@ void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Co
 void matmul(View<const double, 2> a, View<const double, 2> b, View<double, 2> c, Context& context,
             MatmulOptions<double> options = {});
 
-/// Up to this many rows of A, reading B takes longer than the arithmetic: it is read in place, once.
-inline constexpr Index kInPlaceRows = 8;
-
-/// C = A · B + bias for at most kInPlaceRows dense rows of A and a B of dense columns in bfloat16, half as much to read. Sums are
-/// in float; the bias is dense or absent.
-void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context, View<const float, 1> bias = {});
+/// The same with a B of weights that are stored in fewer bits, half as much to read: they are widened as they are read in place,
+/// or as they are packed; sums are in float.
+void matmul(View<const float, 2> a, View<const Bf16, 2> b, View<float, 2> c, Context& context, MatmulOptions<float> options = {});
+void matmul(View<const float, 2> a, View<const F16, 2> b, View<float, 2> c, Context& context, MatmulOptions<float> options = {});
 
 /// The same elements with rows and columns exchanged.
 template <class T>

@@ -5,7 +5,8 @@
 namespace isomer::gemm {
 template struct Kernels<float, Isa::avx512>;
 template struct Kernels<double, Isa::avx512>;
-template struct FewRows<float, float, Isa::avx512>;
-template struct FewRows<float, Bf16, Isa::avx512>;
-template struct FewRows<double, double, Isa::avx512>;
+template struct Reading<float, float, Isa::avx512>;
+template struct Reading<float, Bf16, Isa::avx512>;
+template struct Reading<float, F16, Isa::avx512>;
+template struct Reading<double, double, Isa::avx512>;
 }  // namespace isomer::gemm

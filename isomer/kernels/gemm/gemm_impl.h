@@ -24,17 +24,6 @@ void Kernels<T, I>::pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* 
   if (alpha != T(1)) pack_rows(rows, depth, Matrix<T>{dst, stride, 1}, alpha, dst, stride);
 }
 
-template <class T, Isa I>
-void Kernels<T, I>::pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept {
-  constexpr Index width = kTileColumns<T, I>;
-  if (b.column == 1) return pack<T, I>(depth, columns, b.data, b.row, dst, depth * width);
-  if (b.row == 1) return pack_transposed<T, I>(columns, depth, b.data, b.column, dst);
-  for (Index j = 0; j < columns; j += width)
-    for (Index p = 0; p < depth; ++p)
-      for (Index v = 0; v < width; ++v)
-        dst[j * depth + p * width + v] = j + v < columns ? b.data[p * b.row + (j + v) * b.column] : T(0);
-}
-
 /// Called after every tile: asks for so many rows of what is read next.
 template <class T, Isa I>
 struct Fetch {
@@ -76,10 +65,6 @@ template <class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> load(const T* p) noexcept {
   return simd::Vec<T, I>::load(p);
 }
-template <class T, Isa I>
-ISOMER_INLINE simd::Vec<T, I> load(const T* p, Index n) noexcept {
-  return simd::Vec<T, I>::load(p, n);
-}
 template <class U, Index count>
 struct Lanes {
   typedef U type __attribute__((vector_size(count * sizeof(U))));  // NOLINT(modernize-use-using): an alias loses the attribute
@@ -94,13 +79,88 @@ ISOMER_INLINE simd::Vec<T, I> load(const Bf16* p) noexcept {
   const Whole bits = __builtin_convertvector(half, Whole) << 16;
   return __builtin_bit_cast(V, bits);
 }
+/// Half precision: one instruction widens a vector of it.
 template <class T, Isa I>
-ISOMER_INLINE simd::Vec<T, I> load(const Bf16* p, Index n) noexcept {
+ISOMER_INLINE simd::Vec<T, I> load(const F16* p) noexcept {
+  using V = simd::Vec<T, I>;
+  if constexpr (I == Isa::scalar) {
+    return V::set(to_float(*p));
+  } else {
+    typename Lanes<short, V::lanes>::type half;
+    __builtin_memcpy(&half, p, sizeof half);
+    if constexpr (V::lanes == 8) {
+      return __builtin_bit_cast(V, __builtin_ia32_vcvtph2ps256(half));
+    } else {
+      // All lanes, in the usual rounding, which widening does not need.
+      using Whole = typename Lanes<T, V::lanes>::type;
+      return __builtin_bit_cast(V, __builtin_ia32_vcvtph2ps512_mask(half, Whole{}, short(-1), 4));
+    }
+  }
+}
+template <class T, Isa I, class W>
+ISOMER_INLINE simd::Vec<T, I> load(const W* p, Index n) noexcept {
   constexpr Index lanes = simd::Vec<T, I>::lanes;
-  if (n >= lanes) return load<T, I>(p);
-  Bf16 first[lanes] = {};
-  for (Index i = 0; i < n; ++i) first[i] = p[i];
+  if constexpr (std::is_same_v<T, W>) {
+    return simd::Vec<T, I>::load(p, n);
+  } else {
+    if (n >= lanes) return load<T, I>(p);
+    W first[lanes] = {};
+    for (Index i = 0; i < n; ++i) first[i] = p[i];
+    return load<T, I>(first);
+  }
+}
+
+/// n numbers of a column of B from row p on, or of its transpose.
+template <class T, class W, Isa I>
+ISOMER_INLINE simd::Vec<T, I> load_column(Matrix<W> b, Index p, Index j, Index n) noexcept {
+  constexpr Index lanes = simd::Vec<T, I>::lanes;
+  const W* from = b.data + p * b.row + j * b.column;
+  if (b.row == 1) return load<T, I>(from, n);
+  W first[lanes] = {};
+  for (Index i = 0; i < lanes && i < n; ++i) first[i] = from[i * b.row];
   return load<T, I>(first);
+}
+
+/// Squares of as many numbers as a vector has, widened as columns and turned into rows of the panels.
+template <class T, class W, Isa I>
+void widen_columns(Index depth, Index columns, Matrix<W> b, T* dst) noexcept {
+  using V = simd::Vec<T, I>;
+  constexpr Index width = kTileColumns<T, I>;
+  T square[V::lanes * V::lanes], turned[V::lanes * V::lanes];
+  for (Index j = 0; j < round_up(columns, width); j += V::lanes)
+    for (Index p = 0; p < depth; p += V::lanes) {
+      const Index rows = depth - p < V::lanes ? depth - p : V::lanes;
+      for (Index c = 0; c < V::lanes; ++c)
+        (j + c < columns ? load_column<T, W, I>(b, p, j + c, rows) : V::zero()).store(square + c * V::lanes);
+      T* to = dst + j / width * width * depth + p * width + j % width;
+      if (rows == V::lanes) {
+        V::transpose(square, V::lanes, to, width);
+        continue;
+      }
+      V::transpose(square, V::lanes, turned, V::lanes);
+      for (Index i = 0; i < rows; ++i) V::load(turned + i * V::lanes).store(to + i * width);
+    }
+}
+
+template <class T, class W, Isa I>
+void Reading<T, W, I>::pack_columns(Index depth, Index columns, Matrix<W> b, T* dst) noexcept {
+  using V = simd::Vec<T, I>;
+  constexpr Index width = kTileColumns<T, I>;
+  if constexpr (!std::is_same_v<T, W>) {
+    if (b.column != 1) return widen_columns<T, W, I>(depth, columns, b, dst);
+    for (Index p = 0; p < depth; ++p)
+      for (Index j = 0; j < round_up(columns, width); j += V::lanes) {
+        T* to = dst + j / width * width * depth + p * width + j % width;
+        (j < columns ? load<T, I>(b.data + p * b.row + j, columns - j) : V::zero()).store(to);
+      }
+  } else {
+    if (b.column == 1) return pack<T, I>(depth, columns, b.data, b.row, dst, depth * width);
+    if (b.row == 1) return pack_transposed<T, I>(columns, depth, b.data, b.column, dst);
+    for (Index j = 0; j < columns; j += width)
+      for (Index p = 0; p < depth; ++p)
+        for (Index v = 0; v < width; ++v)
+          dst[j * depth + p * width + v] = j + v < columns ? b.data[p * b.row + (j + v) * b.column] : T(0);
+  }
 }
 
 /// a · b, both dense. Four sums cover the latency of FMA where two loads go with each.
@@ -109,7 +169,7 @@ ISOMER_INLINE T dot(Index depth, const T* a, const W* b) noexcept {
   using V = simd::Vec<T, I>;
   constexpr Index kSums = 4, kStep = kSums * V::lanes, kStepBytes = kStep * Index(sizeof(T));
   // Prefetchers of the machine begin anew with every page of 4 KiB: what is that far ahead is asked for, into L2, so that A stays
-  // in L1. For weights in bfloat16, half as many bytes, that was measured to be slower.
+  // in L1. For weights in 16 bits, half as many bytes, that was measured to be slower.
   constexpr bool kAsk = std::is_same_v<T, W>;
   constexpr Index kAhead = 4096, kLine = 64;
   V sums[kSums] = {V::zero(), V::zero(), V::zero(), V::zero()};
@@ -126,7 +186,7 @@ ISOMER_INLINE T dot(Index depth, const T* a, const W* b) noexcept {
 }
 
 template <class T, class W, Isa I>
-void FewRows<T, W, I>::multiply(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept {
+void Reading<T, W, I>::multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept {
   // A column at a time, so that memory is read as one stream: several side by side are out of step with the prefetchers.
   for (Index j = 0; j < N; ++j)
     for (Index i = 0; i < M; ++i) {

@@ -2,6 +2,7 @@
 // The parts of gemm that exist once for each instruction set, as gemm.cc sees them.
 #include "isomer/base/bf16.h"
 #include "isomer/base/cpu.h"
+#include "isomer/base/f16.h"
 #include "isomer/base/index.h"
 
 namespace isomer::gemm {
@@ -35,10 +36,7 @@ template <class T, Isa I>
 struct Kernels {
   /// dst = alpha · A [rows, depth], rows `stride` apart.
   static void pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* dst, Index stride) noexcept;
-  /// dst [depth · round_up(columns, kPanelMultiple)] = the panels of B [depth, columns]; column j starts at depth · j when j is
-  /// a multiple of kPanelMultiple.
-  static void pack_columns(Index depth, Index columns, Matrix<T> b, T* dst) noexcept;
-  /// C [M, N] = or += A [M, depth] · B, with B as pack_columns left it.
+  /// C [M, N] = or += A [M, depth] · B, with B as Reading::pack_columns left it.
   static void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c, Next<T> next) noexcept;
   /// The same for a B with dense rows that is small enough to stay in cache unpacked.
   static void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
@@ -46,12 +44,15 @@ struct Kernels {
   static void add_row(Index M, Index N, const T* row, Block<T> c) noexcept;
 };
 
-/// With W, which is T or, for float, Bf16, as the type of B.
+/// What reads B, with W as its type: T or, for float, Bf16 or F16, which are widened.
 template <class T, class W, Isa I>
-struct FewRows {
+struct Reading {
+  /// dst [depth · round_up(columns, kPanelMultiple)] = the panels of B [depth, columns]; column j starts at depth · j when j is
+  /// a multiple of kPanelMultiple.
+  static void pack_columns(Index depth, Index columns, Matrix<W> b, T* dst) noexcept;
   /// C [M, N] = or += alpha · A · B for few rows of A, which are dense, and a B with dense columns: B is read once and in place,
   /// so that the product of a vector runs at the speed of memory.
-  static void multiply(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept;
+  static void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept;
 };
 
 }  // namespace isomer::gemm

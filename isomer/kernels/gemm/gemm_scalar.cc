@@ -5,7 +5,8 @@
 namespace isomer::gemm {
 template struct Kernels<float, Isa::scalar>;
 template struct Kernels<double, Isa::scalar>;
-template struct FewRows<float, float, Isa::scalar>;
-template struct FewRows<float, Bf16, Isa::scalar>;
-template struct FewRows<double, double, Isa::scalar>;
+template struct Reading<float, float, Isa::scalar>;
+template struct Reading<float, Bf16, Isa::scalar>;
+template struct Reading<float, F16, Isa::scalar>;
+template struct Reading<double, double, Isa::scalar>;
 }  // namespace isomer::gemm
