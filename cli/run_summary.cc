@@ -1,6 +1,7 @@
 #include "cli/run_summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/report.h"
@@ -25,18 +26,19 @@ void add_recipe(ordered_json& row, const RunFolder& folder) {
 
 void add_metrics(ordered_json& row, const RunFolder& folder) {
   std::vector<double> rates;
-  for (const std::string& text : folder.metrics()) {
-    const ordered_json line = ordered_json::parse(text, nullptr, false);
-    if (!line.is_object()) continue;
-    row["step"] = line.value("step", 0);
-    row["seconds"] = line.value("seconds", 0.0);
-    if (line.contains("loss")) row["loss"] = line["loss"];
-    if (line.contains("tokens_per_s") && line["tokens_per_s"].is_number()) rates.push_back(line["tokens_per_s"].get<double>());
-    if (line.contains("failed")) row["problem"] = line["failed"];
-    if (!line.contains("eval")) continue;
-    row["metric"] = line["eval"].value("metric", "");
-    row["value"] = line["eval"].value("value", ordered_json());
-    row["test_loss"] = line["eval"].value("loss", ordered_json());
+  for (const MetricsLine& line : folder.metrics().read()) {
+    row["step"] = step_of(line);
+    row["seconds"] = seconds_of(line);
+    if (const auto* step = std::get_if<StepLine>(&line)) {
+      row["loss"] = step->loss;
+      if (std::isfinite(step->tokens_per_second)) rates.push_back(step->tokens_per_second);
+    } else if (const auto* eval = std::get_if<EvalLine>(&line)) {
+      row["metric"] = name_of(eval->metric);
+      row["value"] = eval->value;
+      row["test_loss"] = eval->loss;
+    } else {
+      row["problem"] = std::get<FailedLine>(line).reason;
+    }
   }
   if (rates.empty()) return;
   std::ranges::nth_element(rates, rates.begin() + std::ptrdiff_t(rates.size() / 2));

@@ -8,7 +8,6 @@
 #include <deque>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/children.h"
@@ -43,14 +42,9 @@ struct Position {
 Position position_of(const SweepRun& run) {
   Position at;
   if (!RunFolder::is_run(run.folder)) return at;
-  const std::vector<std::string> lines = RunFolder::open(run.folder).metrics();
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    const auto json = nlohmann::json::parse(*line, nullptr, false);
-    if (!json.is_object()) continue;
-    at.step = std::max(at.step, json.value("step", Index{0}));
-    if (!json.contains("loss") || !json["loss"].is_number()) continue;
-    at.loss = json["loss"].get<double>();
-    break;
+  for (const MetricsLine& line : RunFolder::open(run.folder).metrics().read()) {
+    at.step = std::max(at.step, step_of(line));
+    if (const auto* step = std::get_if<StepLine>(&line)) at.loss = step->loss;
   }
   return at;
 }

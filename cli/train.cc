@@ -169,7 +169,7 @@ int train_request(const Request& request) {
   Display display(recipe);
   TrainEvents events{.step = [&](const StepReport& report, double rate) { display.step(report, rate); },
                      .evaluated = [&](Index step, const EvalReport& eval) { display.evaluated(step, eval); }};
-  if (board) events.recorded = [&](const std::string& line) { board->add(line); };
+  if (board) events.recorded = [&](const MetricsLine& line) { board->add(line); };
   try {
     const TrainOutcome outcome = train(session, run, events, watch_for_interrupt());
     report_end(outcome, request, folder);

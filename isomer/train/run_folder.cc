@@ -1,11 +1,6 @@
 #include "isomer/train/run_folder.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "isomer/base/error.h"
@@ -63,35 +58,6 @@ FileLock RunFolder::claim() const {
   std::optional<FileLock> lock = FileLock::take(recipe_path());
   if (!lock) throw Error(path_ + ": expected a run that nobody trains, got one that another process is training");
   return std::move(*lock);
-}
-
-void RunFolder::append(const std::string& json_line) const {
-  const int file = ::open(metrics_path().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) cannot_write(metrics_path(), std::strerror(errno));
-  const std::string line = json_line + "\n";
-  const auto written = ::write(file, line.data(), line.size());
-  const int problem = written < 0 ? errno : ENOSPC;
-  ::close(file);
-  if (written != ssize_t(line.size())) cannot_write(metrics_path(), std::strerror(problem));
-}
-
-std::vector<std::string> RunFolder::metrics() const {
-  std::vector<std::string> lines;
-  if (!fs::exists(metrics_path())) return lines;
-  const std::string text = read_text(metrics_path());
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) return lines;
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
-
-void RunFolder::keep_metrics(std::size_t count) const {
-  const std::vector<std::string> lines = metrics();
-  std::string text;
-  for (std::size_t i = 0; i < std::min(count, lines.size()); ++i) text += lines[i] + "\n";
-  write_text(metrics_path(), text);
 }
 
 std::string RunFolder::checkpoint_path(Index step) const { return path_ + "/checkpoints/step-" + std::to_string(step); }

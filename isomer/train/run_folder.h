@@ -7,9 +7,9 @@
 //   DIR/checkpoints/latest -> step-120
 //
 //   RunFolder folder = RunFolder::create("runs/a", to_toml(recipe));
-//   folder.append({{"step", 1}, …});
-//   folder.save(checkpoint);
-//   std::optional<Checkpoint> last = folder.latest();           // to resume: metrics after its step are dropped
+//   folder.metrics().append(StepLine{.step = 1, …});
+//   folder.save(checkpoint, keep);
+//   const Checkpoint last = folder.load_latest();               // to resume: metrics after its step are dropped
 //
 // A checkpoint appears whole or not at all, whatever happens while it is written; one that could not be written leaves the last
 // good one as it was. Only the newest `keep` stay.
@@ -21,6 +21,7 @@
 #include "isomer/base/index.h"
 #include "isomer/base/tensor.h"
 #include "isomer/io/file_lock.h"
+#include "isomer/train/metrics.h"
 
 namespace isomer {
 
@@ -45,17 +46,11 @@ class RunFolder {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string recipe_path() const { return path_ + "/recipe.toml"; }
   [[nodiscard]] std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
+  [[nodiscard]] MetricsFile metrics() const { return MetricsFile(metrics_path()); }
 
   /// For the one who trains in it. Throws Error when another process does.
   [[nodiscard]] FileLock claim() const;
   [[nodiscard]] bool is_claimed() const { return FileLock::is_held(recipe_path()); }
-
-  /// One line of metrics, complete on the disk's side of the process: a kill loses at most the line being written.
-  void append(const std::string& json_line) const;
-  /// The complete lines.
-  [[nodiscard]] std::vector<std::string> metrics() const;
-  /// Keeps the first `count` lines; a line that was cut off goes too.
-  void keep_metrics(std::size_t count) const;
 
   /// Throws Error "cannot write …"; then the checkpoints are as they were.
   void save(const Checkpoint& checkpoint, Index keep) const;

@@ -64,17 +64,6 @@ TEST_F(RunFolderTest, WhoDoesNotTrainReadsNoOptimiser) {
   EXPECT_THROW((void)folder.load_latest(), Error);
 }
 
-TEST_F(RunFolderTest, MetricsAreCompleteLines) {
-  const RunFolder folder = RunFolder::create(path_, "");
-  folder.append("{\"step\":1}");
-  folder.append("{\"step\":2}");
-  std::ofstream(folder.metrics_path(), std::ios::app) << "{\"step\":";
-  EXPECT_EQ(folder.metrics(), (std::vector<std::string>{"{\"step\":1}", "{\"step\":2}"}));
-  folder.keep_metrics(1);
-  folder.append("{\"step\":3}");
-  EXPECT_EQ(folder.metrics(), (std::vector<std::string>{"{\"step\":1}", "{\"step\":3}"}));
-}
-
 TEST_F(RunFolderTest, IsTrainedByOneAtATime) {
   const RunFolder folder = RunFolder::create(path_, "");
   EXPECT_FALSE(folder.is_claimed());

@@ -1,8 +1,8 @@
 #pragma once
 // The metrics of a run as TensorBoard shows them: RUN/tensorboard/, one file that says what metrics.jsonl says.
 //
-//   Tensorboard board(folder);                 // with all lines that are there: a resumed run has no step twice, and none is
-//   missing board.add(line);                           // a line of metrics.jsonl
+//   Tensorboard board(folder);     // with all lines that are there: a resumed run has no step twice, and none is missing
+//   board.add(line);               // of metrics.jsonl
 #include <memory>
 #include <string>
 
@@ -15,7 +15,7 @@ class Tensorboard {
  public:
   /// Begins a new file; those of earlier parts of the run are removed. Throws Error when it cannot be written.
   explicit Tensorboard(const RunFolder& folder);
-  void add(const std::string& json_line);
+  void add(const MetricsLine& line);
 
   [[nodiscard]] static std::string path_in(const RunFolder& folder) { return folder.path() + "/tensorboard"; }
 

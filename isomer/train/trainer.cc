@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "isomer/base/stopwatch.h"
+#include "isomer/io/json.h"
 
 namespace isomer {
 
 namespace {
-using nlohmann::json;
-
 // Over how many steps tokens per second are averaged.
 constexpr Index kRateSteps = 16;
 
@@ -25,18 +23,20 @@ struct Progress {
   std::optional<EvalReport> last_eval = {};
 
   [[nodiscard]] std::string text() const {
-    return json{{"metrics_lines", lines}, {"seconds", seconds}, {"finished", finished}}.dump();
+    return Json::object({{"finished", finished}, {"metrics_lines", lines}, {"seconds", seconds}}).dump();
   }
 };
 
 /// As the last checkpoint has it.
 Progress last_progress(const RunFolder& folder) {
   try {
-    const json extra = json::parse(folder.latest_text("state.json")).at("extra");
-    return {.lines = extra.at("metrics_lines").get<std::size_t>(),
-            .seconds = extra.at("seconds").get<double>(),
-            .finished = extra.value("finished", false)};
-  } catch (const json::exception& problem) {
+    const Json state = Json::parse(folder.latest_text("state.json"), "file");
+    const Json& extra = state.at("extra");
+    const Json* const finished = extra.find("finished");
+    return {.lines = std::size_t(extra.at("metrics_lines").integer()),
+            .seconds = extra.at("seconds").number(),
+            .finished = finished != nullptr && finished->boolean()};
+  } catch (const Error& problem) {
     throw Error(folder.path() + ": state.json: " + problem.what());
   }
 }
@@ -80,7 +80,7 @@ class Loop {
 
   void record_failure(const std::string& what) {
     try {
-      append({{"step", session_.steps_done() + 1}, {"failed", what}, {"seconds", seconds()}});
+      append(FailedLine{.step = session_.steps_done() + 1, .reason = what, .seconds = seconds()});
     } catch (const Error&) {
       // The disk that fails the run fails this too, and what failed first is told anyway.
     }
@@ -98,29 +98,31 @@ class Loop {
     if (report.step % kRateSteps == 1) tokens_ = seconds_ = 0;
   }
 
-  void append(const json& line) {
-    const std::string text = line.dump();
-    folder_.append(text);
+  void append(const MetricsLine& line) {
+    folder_.metrics().append(line);
     ++progress_.lines;
-    if (events_.recorded) events_.recorded(text);
+    if (events_.recorded) events_.recorded(line);
   }
 
   void write(const StepReport& report) {
-    append({{"step", report.step},
-            {"loss", report.loss},
-            {"lr", report.lr},
-            {"grad_norm", report.gradient_norm},
-            {"tokens_per_s", rate_},
-            {"seconds", seconds()}});
+    append(StepLine{.step = report.step,
+                    .loss = report.loss,
+                    .lr = report.lr,
+                    .gradient_norm = report.gradient_norm,
+                    .tokens_per_second = rate_,
+                    .seconds = seconds()});
   }
 
   /// Evaluates; is the goal reached?
   bool look(Index step) {
     const EvalReport eval = session_.evaluate({.examples = recipe_.eval_examples});
     progress_.last_eval = eval;
-    append({{"step", step},
-            {"eval", {{"loss", eval.loss}, {"metric", name_of(eval.metric)}, {"value", eval.value}, {"examples", eval.examples}}},
-            {"seconds", seconds()}});
+    append(EvalLine{.step = step,
+                    .loss = eval.loss,
+                    .value = eval.value,
+                    .metric = eval.metric,
+                    .examples = eval.examples,
+                    .seconds = seconds()});
     if (events_.evaluated) events_.evaluated(step, eval);
     if (recipe_.stop_at <= 0) return false;
     return lower_is_better(eval.metric) ? eval.value <= recipe_.stop_at : eval.value >= recipe_.stop_at;
@@ -160,9 +162,9 @@ RunFolder start_run(const std::string& path, Session& session) {
 }
 
 void resume(Session& session, const RunFolder& folder) {
-  if (!folder.has_checkpoint()) return folder.keep_metrics(0);
+  if (!folder.has_checkpoint()) return folder.metrics().keep(0);
   session.resume(folder.load_latest());
-  folder.keep_metrics(last_progress(folder).lines);
+  folder.metrics().keep(last_progress(folder).lines);
 }
 
 std::string_view name_of(RunState state) {
@@ -173,9 +175,8 @@ std::string_view name_of(RunState state) {
 RunState state_of(const RunFolder& folder) {
   if (folder.is_claimed()) return RunState::running;
   if (folder.has_checkpoint() && last_progress(folder).finished) return RunState::finished;
-  const std::vector<std::string> lines = folder.metrics();
-  const json last = lines.empty() ? json() : json::parse(lines.back(), nullptr, false);
-  return last.is_object() && last.contains("failed") ? RunState::failed : RunState::stopped;
+  const std::vector<MetricsLine> lines = folder.metrics().read();
+  return !lines.empty() && std::holds_alternative<FailedLine>(lines.back()) ? RunState::failed : RunState::stopped;
 }
 
 }  // namespace isomer

@@ -18,7 +18,7 @@ namespace isomer {
 struct TrainEvents {
   std::function<void(const StepReport&, double tokens_per_second)> step = {};
   std::function<void(Index step, const EvalReport&)> evaluated = {};
-  std::function<void(const std::string& json_line)> recorded = {};  // a line of metrics, once it is written
+  std::function<void(const MetricsLine&)> recorded = {};  // once it is written
   std::function<void(Index step)> saved = {};
 };
 

@@ -1,0 +1,168 @@
+#include "isomer/io/json.h"
+
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+
+/// Between the value and nlohmann's.
+struct JsonParser {
+  using Other = nlohmann::ordered_json;
+  // Files of ours have less than ten levels; a hostile one should not use up the stack.
+  static constexpr int kDeepest = 200;
+
+  static Other parse(std::string_view text) {
+    const auto limit = [](int depth, Other::parse_event_t, Other&) {
+      if (depth > kDeepest) throw Error("values within values, more than " + std::to_string(kDeepest) + " deep");
+      return true;
+    };
+    return Other::parse(text, limit);
+  }
+
+  static Json from(const Other& other) {
+    Json value;
+    switch (other.type()) {
+      case Other::value_t::boolean: value = other.get<bool>(); break;
+      case Other::value_t::number_integer: value = other.get<std::int64_t>(); break;
+      case Other::value_t::number_unsigned: value = other.get<std::uint64_t>(); break;
+      case Other::value_t::number_float: value = other.get<double>(); break;
+      case Other::value_t::string: value = other.get_ref<const std::string&>(); break;
+      case Other::value_t::array: {
+        Json::Array items;
+        items.reserve(other.size());
+        for (const Other& item : other) items.push_back(from(item));
+        value.value_ = std::move(items);
+        break;
+      }
+      case Other::value_t::object: {
+        Json::Members members;
+        for (const auto& [key, member] : other.items()) members.emplace_back(key, from(member));
+        value.value_ = std::move(members);
+        break;
+      }
+      default: break;
+    }
+    return value;
+  }
+
+  static Other to(const Json& value) {
+    return std::visit(
+        [](const auto& held) -> Other {
+          using Held = std::remove_cvref_t<decltype(held)>;
+          if constexpr (std::same_as<Held, std::monostate>) {
+            return nullptr;
+          } else if constexpr (std::same_as<Held, Json::Array>) {
+            Other items = Other::array();
+            for (const Json& item : held) items.push_back(to(item));
+            return items;
+          } else if constexpr (std::same_as<Held, Json::Members>) {
+            Other members = Other::object();
+            for (const auto& [key, member] : held) members[key] = to(member);
+            return members;
+          } else {
+            return held;
+          }
+        },
+        value.value_);
+  }
+};
+
+Json Json::object(std::initializer_list<std::pair<std::string_view, Json>> members) {
+  Members all;
+  all.reserve(members.size());
+  for (const auto& [key, value] : members) all.emplace_back(key, value);
+  Json object;
+  object.value_ = std::move(all);
+  return object;
+}
+
+Json Json::parse(std::string_view text, std::string_view what) {
+  const std::string who(what);
+  try {
+    return JsonParser::from(JsonParser::parse(text));
+  } catch (const nlohmann::json::exception& problem) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+    const std::string_view all = problem.what();
+    const std::size_t end = all.find("] ");
+    fail(who.c_str(), "expected JSON, got a ", end == std::string_view::npos ? all : all.substr(end + 2));
+  } catch (const Error& problem) {
+    fail(who.c_str(), "expected JSON, got ", problem.what());
+  }
+}
+
+std::optional<Json> Json::try_parse(std::string_view text) {
+  try {
+    return parse(text, "");
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::string Json::dump(int indent) const {
+  return JsonParser::to(*this).dump(indent, ' ', false, JsonParser::Other::error_handler_t::replace);
+}
+
+const char* Json::kind() const {
+  constexpr std::array<const char*, 8> kNames{"null",     "a boolean", "a number", "a number",
+                                              "a number", "a string",  "an array", "an object"};
+  return kNames[value_.index()];
+}
+
+template <class T>
+const T& Json::as(const char* kind) const {
+  if (const T* held = std::get_if<T>(&value_)) return *held;
+  throw Error(std::string("expected ") + kind + ", got " + this->kind());
+}
+
+bool Json::boolean() const { return as<bool>("a boolean"); }
+
+std::int64_t Json::integer() const {
+  if (const auto* held = std::get_if<std::uint64_t>(&value_)) {
+    if (*held <= std::uint64_t(std::numeric_limits<std::int64_t>::max())) return std::int64_t(*held);
+    throw Error("expected a whole number below 2^63, got " + std::to_string(*held));
+  }
+  return as<std::int64_t>("a whole number");
+}
+
+double Json::number() const {
+  if (is_null()) return std::numeric_limits<double>::quiet_NaN();
+  if (const auto* held = std::get_if<std::uint64_t>(&value_)) return double(*held);
+  if (const auto* held = std::get_if<std::int64_t>(&value_)) return double(*held);
+  return as<double>("a number");
+}
+
+const std::string& Json::text() const { return as<std::string>("a string"); }
+const Json::Array& Json::items() const { return as<Array>("an array"); }
+const Json::Members& Json::members() const { return as<Members>("an object"); }
+
+const Json* Json::find(std::string_view key) const {
+  for (const auto& [name, value] : members())
+    if (name == key) return &value;
+  return nullptr;
+}
+
+const Json& Json::at(std::string_view key) const {
+  if (const Json* found = find(key)) return *found;
+  throw Error("expected a member " + std::string(key) + ", got none");
+}
+
+void Json::set(std::string_view key, Json value) {
+  (void)members();
+  auto& all = std::get<Members>(value_);
+  for (auto& [name, old] : all)
+    if (name == key) {
+      old = std::move(value);
+      return;
+    }
+  all.emplace_back(key, std::move(value));
+}
+
+void Json::push(Json value) {
+  (void)items();
+  std::get<Array>(value_).push_back(std::move(value));
+}
+
+}  // namespace isomer

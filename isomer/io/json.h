@@ -1,0 +1,92 @@
+#pragma once
+// A JSON value: what tables, requests and metrics are read from and written to. For files of a fixed kind there are typed readers
+// (safetensors.h, metrics.h). The parser behind it is compiled once, in json.cc.
+//
+//   Json row = Json::object({{"step", 3}, {"loss", 0.25}});
+//   row.set("task", "mqar");
+//   std::cout << row.dump();                                   // {"step":3,"loss":0.25,"task":"mqar"}
+//   const double loss = Json::parse(text, "row").at("loss").number();
+//
+// Members keep their order. Numbers that are not finite are written as null, and null is read as NaN where a number is asked for.
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace isomer {
+
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Members = std::vector<std::pair<std::string, Json>>;
+
+  Json(std::nullptr_t = nullptr) {}
+  Json(bool value) : value_(value) {}
+  template <std::signed_integral I>
+  Json(I value) : value_(std::int64_t(value)) {}
+  template <std::unsigned_integral I>
+  Json(I value) : value_(std::uint64_t(value)) {}
+  template <std::floating_point F>
+  Json(F value) : value_(double(value)) {}
+  Json(const char* text) : value_(std::string(text)) {}
+  Json(std::string_view text) : value_(std::string(text)) {}
+  Json(std::string text) : value_(std::move(text)) {}
+  Json(Array items) : value_(std::move(items)) {}
+  template <class T>
+  requires(!std::same_as<T, Json> && std::convertible_to<const T&, Json>) Json(const std::vector<T>& items)
+      : value_(Array(items.begin(), items.end())) {}
+  template <class T>
+  Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}
+
+  [[nodiscard]] static Json array() { return Json(Array{}); }
+  [[nodiscard]] static Json object(std::initializer_list<std::pair<std::string_view, Json>> members = {});
+
+  /// Throws Error "what: expected JSON, got …"; nesting beyond any file of ours is refused too.
+  [[nodiscard]] static Json parse(std::string_view text, std::string_view what);
+  /// Nothing for a text that is not JSON.
+  [[nodiscard]] static std::optional<Json> try_parse(std::string_view text);
+  /// On one line, or indented by so many spaces. Bytes that are not UTF-8 are replaced.
+  [[nodiscard]] std::string dump(int indent = -1) const;
+
+  [[nodiscard]] bool is_null() const { return value_.index() == 0; }
+  [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(value_); }
+  [[nodiscard]] bool is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
+  [[nodiscard]] bool is_integer() const {
+    return std::holds_alternative<std::int64_t>(value_) || std::holds_alternative<std::uint64_t>(value_);
+  }
+  [[nodiscard]] bool is_object() const { return std::holds_alternative<Members>(value_); }
+
+  // Each throws Error "expected a string, got a number" for a value of another kind.
+  [[nodiscard]] bool boolean() const;
+  [[nodiscard]] std::int64_t integer() const;
+  [[nodiscard]] double number() const;
+  [[nodiscard]] const std::string& text() const;
+  [[nodiscard]] const Array& items() const;
+  [[nodiscard]] const Members& members() const;
+
+  /// A member of an object; null if there is none. Throws Error for a value that is no object.
+  [[nodiscard]] const Json* find(std::string_view key) const;
+  /// Throws Error when there is none.
+  [[nodiscard]] const Json& at(std::string_view key) const;
+  /// Changes a member of an object, or adds it at the end.
+  void set(std::string_view key, Json value);
+  /// Adds an item to an array.
+  void push(Json value);
+
+  [[nodiscard]] bool operator==(const Json&) const = default;
+
+ private:
+  friend struct JsonParser;
+  template <class T>
+  [[nodiscard]] const T& as(const char* kind) const;
+  [[nodiscard]] const char* kind() const;
+
+  std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Array, Members> value_;
+};
+
+}  // namespace isomer
