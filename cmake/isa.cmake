@@ -29,9 +29,10 @@ function(isomer_isa_flags)
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_AVX512_FLAGS}")
     elseif(file MATCHES "_scalar\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_SCALAR_FLAGS}")
-    elseif(file MATCHES "_(law|bench)\\.cc$" OR file MATCHES "/isomer/mixers/"
+    elseif(file MATCHES "_(law|bench)\\.cc$" OR file MATCHES "/isomer/(mixers|bench)/"
+           OR file MATCHES "/(json|table|metrics|sweep|sweep_rows|run_summary|evaluation|plan|child_process)\\.cc$"
            OR (ISOMER_SANITIZE AND file MATCHES "/isomer/(autograd|nn|models|tasks|train)/"))
-      # Tables of names and sizes, specs, and, for the sanitizers, all that only calls kernels.
+      # Tables of names and sizes, specs, rows, and, for the sanitizers, all that only calls kernels.
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_PLAIN_FLAGS}")
     elseif(file MATCHES "_reference\\.cc$")
       # The reference is the plain equation, without fused operations.

@@ -1,7 +1,6 @@
 #include "isomer/train/trainer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/json.h"
@@ -165,11 +164,6 @@ void resume(Session& session, const RunFolder& folder) {
   if (!folder.has_checkpoint()) return folder.metrics().keep(0);
   session.resume(folder.load_latest());
   folder.metrics().keep(last_progress(folder).lines);
-}
-
-std::string_view name_of(RunState state) {
-  constexpr std::array<std::string_view, 4> kNames{"running", "finished", "failed", "stopped"};
-  return kNames[std::size_t(state)];
 }
 
 RunState state_of(const RunFolder& folder) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "isomer/train/run_folder.h"
+#include "isomer/train/run_summary.h"
 #include "isomer/train/session.h"
 
 namespace isomer {
@@ -42,9 +43,7 @@ RunFolder start_run(const std::string& path, Session& session);
 /// Puts the session where the folder's last checkpoint stood and drops metrics after it. Without a checkpoint: from the start.
 void resume(Session& session, const RunFolder& folder);
 
-/// How a run stands: `running` as long as a process claims its folder.
-enum class RunState { running, finished, failed, stopped };
-[[nodiscard]] std::string_view name_of(RunState state);
+/// How the run stands.
 [[nodiscard]] RunState state_of(const RunFolder& folder);
 
 }  // namespace isomer
