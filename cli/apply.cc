@@ -1,5 +1,4 @@
 // isomer apply: a law on the tensors of a safetensors file.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/command.h"
@@ -60,17 +59,17 @@ std::string describe_laws() {
 }
 }  // namespace
 
-Command apply_command(CLI::App& app) {
+Command apply_command(Options& options) {
   auto request = std::make_shared<Request>();
-  app.add_option("LAW", request->law, "Which law");
-  app.add_option("--inputs", request->inputs, "The tensors, a safetensors file")->type_name("FILE");
-  app.add_option("--output", request->output, "Where outputs and gradients go, a safetensors file")->type_name("FILE");
-  app.add_option("--form", request->form, "auto, reference, step, chunk or parallel")->type_name("FORM");
-  add_threads(app, request->threads);
-  add_set(app, request->set, "An option of the law; may be repeated");
-  app.footer(describe_laws() +
-             "\nGradients are computed when the file holds grad_o (of scan: grad_h) or grad_final_….\n"
-             "Example:\n  isomer apply attention --inputs qkv.safetensors --output o.safetensors --set window=256");
+  options.add("LAW", request->law, "Which law");
+  options.add("--inputs", request->inputs, "The tensors, a safetensors file").value("FILE");
+  options.add("--output", request->output, "Where outputs and gradients go, a safetensors file").value("FILE");
+  options.add("--form", request->form, "auto, reference, step, chunk or parallel").value("FORM");
+  options.threads(request->threads);
+  options.set(request->set, "An option of the law; may be repeated");
+  options.footer(describe_laws() +
+                 "\nGradients are computed when the file holds grad_o (of scan: grad_h) or grad_final_….\n"
+                 "Example:\n  isomer apply attention --inputs qkv.safetensors --output o.safetensors --set window=256");
   return [request] { return apply_request(*request); };
 }
 

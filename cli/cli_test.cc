@@ -126,6 +126,14 @@ TEST_F(Cli, AFullDiskIsAFailure) {
   }
 }
 
+TEST_F(Cli, TablesAsCommaSeparatedValues) {
+  const Result list = run("list --csv");
+  EXPECT_EQ(list.status, 0) << list.err;
+  EXPECT_TRUE(list.out.starts_with("preset,law,source,state_floats,state_grows,parameters,flops_per_token,summary\n")) << list.out;
+  EXPECT_EQ(list.out.find("One layer of width"), std::string::npos);
+  EXPECT_EQ(run("list --csv --json").status, 2);
+}
+
 TEST_F(CliApply, NamesTheNearestTensorAndOption) {
   const Result option = apply_file("--set windw=3");
   EXPECT_EQ(option.status, 2);

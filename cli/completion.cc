@@ -1,5 +1,4 @@
 // isomer completion: a script for a shell, made from the commands and options that the program has.
-#include <CLI/CLI.hpp>
 #include <array>
 #include <iostream>
 #include <map>
@@ -25,15 +24,6 @@ template <class Range, class Name>
 std::string joined(const Range& range, const Name& name) {
   std::string all;
   for (const auto& one : range) all += (all.empty() ? "" : " ") + std::string(name(one));
-  return all;
-}
-
-/// Options of a command, those that take a value marked by '='.
-std::string options_of(const CLI::App& command) {
-  std::string all;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames())
-      all += (all.empty() ? "--" : " --") + name + (option->get_items_expected_max() > 0 ? "=" : "");
   return all;
 }
 
@@ -135,12 +125,12 @@ _isomer() {
 complete -F _isomer isomer
 )SH";
 
-std::string script(const CLI::App& app) {
+std::string script(const std::vector<Options::Named>& program) {
   std::vector<std::pair<std::string, std::string>> options, kinds(kKinds.begin(), kKinds.end());
   std::string commands;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    commands += (commands.empty() ? "" : " ") + command->get_name();
-    options.emplace_back(command->get_name(), options_of(*command));
+  for (const Options::Named& one : program) {
+    commands += (commands.empty() ? "" : " ") + one.command;
+    options.emplace_back(one.command, joined(one.options, [](const std::string& name) { return name; }));
   }
   const auto function = [](const std::string& name, const std::string& cases) {
     return "_isomer_" + name + "() {\n  case $1 in\n" + cases + "  esac\n}\n";
@@ -150,14 +140,14 @@ std::string script(const CLI::App& app) {
 }
 }  // namespace
 
-Command completion_command(CLI::App& app) {
+Command completion_command(Options& options) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "bash or zsh")->required();
-  app.footer("Example:\n  isomer completion bash      # in ~/.bashrc: source <(isomer completion bash)");
-  return [shell, &app] {
+  options.add("shell", *shell, "bash or zsh").required();
+  options.footer("Example:\n  isomer completion bash      # in ~/.bashrc: source <(isomer completion bash)");
+  return [shell, options] {
     constexpr std::array<std::string_view, 2> kShells{"bash", "zsh"};
     const bool zsh = position_of("shell", *shell, kShells) == 1;
-    std::cout << kHead << (zsh ? kZsh : "") << script(*app.get_parent());
+    std::cout << kHead << (zsh ? kZsh : "") << script(options.whole_program());
     return kDone;
   };
 }

@@ -1,12 +1,8 @@
 // isomer convert: a trained model with other mixers, as a run that can be trained on.
-#include <CLI/CLI.hpp>
-#include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/report.h"
-#include "cli/run_summary.h"
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
 #include "isomer/train/trainer.h"
@@ -16,7 +12,6 @@ namespace isomer::cli {
 
 namespace {
 using Fate = ConvertedParameter::Fate;
-using nlohmann::ordered_json;
 
 struct Request {
   std::string run, mixer, out, layers;
@@ -94,19 +89,17 @@ void print_transfer(const std::vector<TransferReport>& reports, Index steps) {
               << " before, " << text_of(r.after) << " after " << steps << " steps\n";
 }
 
-ordered_json rows_of(const std::vector<ConvertedParameter>& fates, const std::vector<TransferReport>& reports) {
-  auto rows = ordered_json::array();
+Json rows_of(const std::vector<ConvertedParameter>& fates, const std::vector<TransferReport>& reports) {
+  Json rows = Json::array();
   for (const ConvertedParameter& p : fates) {
-    ordered_json row{{"layer", p.layer < 0 ? ordered_json() : ordered_json(p.layer)},
-                     {"parameter", p.name},
-                     {"shape", p.shape},
-                     {"fate", name_of(p.fate)}};
-    if (p.fate == Fate::fresh) row["start"] = start_of(p.init);
-    rows.push_back(row);
+    Json row = Json::object(
+        {{"layer", p.layer < 0 ? Json() : Json(p.layer)}, {"parameter", p.name}, {"shape", p.shape}, {"fate", name_of(p.fate)}});
+    if (p.fate == Fate::fresh) row.set("start", start_of(p.init));
+    rows.push(row);
   }
   for (const TransferReport& r : reports)
-    rows.push_back(
-        {{"layer", r.layer}, {"transfer", r.weights ? "weights" : "outputs"}, {"before", r.before}, {"after", r.after}});
+    rows.push(Json::object(
+        {{"layer", r.layer}, {"transfer", r.weights ? "weights" : "outputs"}, {"before", r.before}, {"after", r.after}}));
   return rows;
 }
 
@@ -151,19 +144,20 @@ int convert_request(const Request& request) {
 }
 }  // namespace
 
-Command convert_command(CLI::App& app) {
+Command convert_command(Options& options) {
   auto request = std::make_shared<Request>();
-  app.add_option("run", request->run, "Folder of a run")->required();
-  app.add_option("--mixer", request->mixer, "The preset that takes the place of the old mixers")->required();
-  app.add_option("--out", request->out, "Folder of the new run")->required();
-  app.add_option("--layers", request->layers, "Which layers, e.g. 0,2 or 1-3 [all]");
-  CLI::Option* const transfer =
-      app.add_option("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [0]");
-  require_at_least(*transfer->type_name("N"), 0);
-  add_set(app, request->settings, "A key of the new recipe, e.g. mixer.luna.features=16 or train.steps=500");
-  app.add_flag("--json", request->json, "One JSON object instead of a table");
-  add_threads(app, request->threads);
-  app.footer("Example:\n  isomer convert runs/mqar --mixer hedgehog --transfer 300 --set train.steps=500 --out runs/hedgehog");
+  options.add("run", request->run, "Folder of a run").required();
+  options.add("--mixer", request->mixer, "The preset that takes the place of the old mixers").required();
+  options.add("--out", request->out, "Folder of the new run").required();
+  options.add("--layers", request->layers, "Which layers, e.g. 0,2 or 1-3 [all]");
+  options.add("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [0]")
+      .value("N")
+      .at_least(0);
+  options.set(request->settings, "A key of the new recipe, e.g. mixer.luna.features=16 or train.steps=500");
+  options.flag("--json", request->json, "One JSON object instead of a table");
+  options.threads(request->threads);
+  options.footer(
+      "Example:\n  isomer convert runs/mqar --mixer hedgehog --transfer 300 --set train.steps=500 --out runs/hedgehog");
   return [request] { return convert_request(*request); };
 }
 

@@ -1,5 +1,4 @@
 // isomer generate: text or tokens streamed from a run's language model.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 
@@ -103,19 +102,19 @@ int generate_request(const Request& request) {
 }
 }  // namespace
 
-Command generate_command(CLI::App& app) {
+Command generate_command(Options& options) {
   auto request = std::make_shared<Request>();
-  app.add_option("run", request->run, "Folder of a run")->required();
-  app.add_option("--prompt", request->prompt, "Text (or token numbers, for tasks other than text) to go on from")->required();
-  require_at_least(*app.add_option("--tokens", request->tokens, "How many to generate [200]")->type_name("N"), 0);
-  app.add_option("--temperature", request->temperature, "0 takes the likeliest token [0.8]");
-  app.add_option("--top-k", request->top_k, "Draw among the k likeliest; 0: all [0]");
-  app.add_option("--seed", request->seed, "Of the draws [1]");
-  app.add_option("--weights", request->weights, "bf16 rounds matrices, so that there is half as much to read [float32]")
-      ->check(CLI::IsMember({"float32", "bf16"}));
-  app.add_flag("--stats", request->stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
-  add_threads(app, request->threads);
-  app.footer("Example:\n  isomer generate runs/text --prompt \"The \" --tokens 300 --stats");
+  options.add("run", request->run, "Folder of a run").required();
+  options.add("--prompt", request->prompt, "Text (or token numbers, for tasks other than text) to go on from").required();
+  options.add("--tokens", request->tokens, "How many to generate [200]").value("N").at_least(0);
+  options.add("--temperature", request->temperature, "0 takes the likeliest token [0.8]");
+  options.add("--top-k", request->top_k, "Draw among the k likeliest; 0: all [0]");
+  options.add("--seed", request->seed, "Of the draws [1]");
+  options.add("--weights", request->weights, "bf16 rounds matrices, so that there is half as much to read [float32]")
+      .one_of({"float32", "bf16"});
+  options.flag("--stats", request->stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
+  options.threads(request->threads);
+  options.footer("Example:\n  isomer generate runs/text --prompt \"The \" --tokens 300 --stats");
   return [request] { return generate_request(*request); };
 }
 

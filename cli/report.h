@@ -1,11 +1,14 @@
 #pragma once
-// What the commands print: tables, progress, and the machine they ran on.
-#include <nlohmann/json_fwd.hpp>
+// What the commands print: tables and progress.
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "isomer/base/context.h"
+#include "cli/command.h"
+#include "isomer/base/format.h"
+#include "isomer/base/monitor.h"
+#include "isomer/io/table.h"
 
 namespace isomer::cli {
 
@@ -15,20 +18,11 @@ class Table {
   explicit Table(std::vector<std::string> head) : rows_{std::move(head)} {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   /// To standard output.
-  void print() const;
+  void print() const { std::cout << aligned(rows_); }
 
  private:
   std::vector<std::vector<std::string>> rows_;
 };
-
-/// A number in the style of printf.
-[[nodiscard]] std::string formatted(const char* format, double x);
-
-/// With four digits.
-[[nodiscard]] std::string text_of(double x);
-
-/// Minutes and seconds, with hours in front if there are any.
-[[nodiscard]] std::string clock_of(double seconds);
 
 /// One line on a terminal that is overwritten, and gone at the end; nothing when stderr is no terminal.
 class Progress {
@@ -38,6 +32,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void show(std::string_view text) const;
+  /// For work of the library.
+  [[nodiscard]] Monitor monitor() const {
+    return {.progress = [this](const std::string& what) { show(what); }};
+  }
 
  private:
   bool terminal_;
@@ -53,17 +51,18 @@ class OutlivesItsReader {
   OutlivesItsReader& operator=(const OutlivesItsReader&) = delete;
 };
 
-/// The most memory that the process has taken so far.
-[[nodiscard]] long peak_memory_mib();
+/// {"schema": 1, "machine": …, "rows": …} on standard output.
+void print_json(const Context& context, Json rows);
 
-/// What the machine has, or what the process may take of it (a control group).
-[[nodiscard]] double machine_memory_bytes();
-/// "1.5 GiB", "300 MiB".
-[[nodiscard]] std::string bytes_text(double bytes);
+/// As the user wants them: as JSON, as comma-separated values, or `text`.
+void print_rows(const Context& context, const Json& rows, const TableOutput& output, const std::string& text);
 
-/// {"schema": 1, "machine": …, "rows": …}
-[[nodiscard]] nlohmann::ordered_json table_json(const Context& context, const nlohmann::ordered_json& rows);
-/// The same on standard output.
-void print_json(const Context& context, const nlohmann::ordered_json& rows);
+template <class Row>
+void print_rows(const Context& context, const std::vector<Row>& rows, const TableOutput& output) {
+  print_rows(context, rows_json(rows), output, output.for_people() ? table_text(rows) : "");
+}
+
+/// What goes on with the run in a folder.
+[[nodiscard]] std::string resume_command(const std::string& folder);
 
 }  // namespace isomer::cli

@@ -1,7 +1,4 @@
 // isomer show: one mixer with its options, equations and costs, and the form that its law takes.
-#include <CLI/CLI.hpp>
-#include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.h"
@@ -17,8 +14,6 @@
 namespace isomer::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
 struct Request {
   std::string preset;
   std::vector<std::string> set;
@@ -95,32 +90,33 @@ Shown shown_of(const Request& request) {
           taken_of(graph, request.tokens())};
 }
 
-ordered_json as_json(const Shown& shown, const Request& request) {
-  auto options = ordered_json::array(), forms = ordered_json::array();
+Json as_json(const Shown& shown, const Request& request) {
+  Json options = Json::array(), forms = Json::array();
   for (std::size_t i = 0; i < shown.options.size(); ++i)
-    options.push_back({{"name", shown.options[i].name},
-                       {"value", shown.graph.options[i].second},
-                       {"default", shown.options[i].fallback},
-                       {"help", shown.options[i].help}});
+    options.push(Json::object({{"name", shown.options[i].name},
+                               {"value", shown.graph.options[i].second},
+                               {"default", shown.options[i].fallback},
+                               {"help", shown.options[i].help}}));
   for (const Taken& t : shown.taken)
-    forms.push_back(
-        {{"direction", t.direction}, {"T", t.T}, {"form", name_of(t.choice.form)}, {"chunk", t.choice.chunk}, {"why", t.why}});
-  return {
-      {"preset", shown.preset.name},
-      {"law", shown.graph.law},
-      {"source", shown.preset.source},
-      {"summary", shown.preset.summary},
-      {"fingerprint", graph::fingerprint(shown.graph)},
-      {"width", request.width},
-      {"causal", graph::causal(shown.graph)},
-      {"options", options},
-      {"equations", equations(shown.graph)},
-      {"parameters", shown.cost.parameters},
-      {"state_floats", shown.cost.state_floats},
-      {"state_floats_per_token", shown.cost.state_per_token},
-      {"flops_per_token", shown.cost.flops_per_token},
-      {"dsf", {{"features", shown.dimension.features}, {"channels", shown.dimension.channels}, {"grows", shown.dimension.grows}}},
-      {"forms", forms}};
+    forms.push(Json::object(
+        {{"direction", t.direction}, {"T", t.T}, {"form", name_of(t.choice.form)}, {"chunk", t.choice.chunk}, {"why", t.why}}));
+  const Json dsf = Json::object(
+      {{"features", shown.dimension.features}, {"channels", shown.dimension.channels}, {"grows", shown.dimension.grows}});
+  return Json::object({{"preset", shown.preset.name},
+                       {"law", shown.graph.law},
+                       {"source", shown.preset.source},
+                       {"summary", shown.preset.summary},
+                       {"fingerprint", graph::fingerprint(shown.graph)},
+                       {"width", request.width},
+                       {"causal", graph::causal(shown.graph)},
+                       {"options", options},
+                       {"equations", equations(shown.graph)},
+                       {"parameters", shown.cost.parameters},
+                       {"state_floats", shown.cost.state_floats},
+                       {"state_floats_per_token", shown.cost.state_per_token},
+                       {"flops_per_token", shown.cost.flops_per_token},
+                       {"dsf", dsf},
+                       {"forms", forms}});
 }
 
 std::string state_text(const Cost& cost) {
@@ -162,28 +158,28 @@ int show_request(const Request& request) {
   if (request.dsf)
     show_dsf(shown.graph, {.T = request.tokens(), .json = request.json}, context);
   else if (request.json)
-    print_json(context, ordered_json::array({as_json(shown, request)}));
+    print_json(context, Json::Array{as_json(shown, request)});
   else
     print(shown, request);
   return kDone;
 }
 }  // namespace
 
-Command show_command(CLI::App& app) {
+Command show_command(Options& options) {
   auto request = std::make_shared<Request>();
-  app.add_option("PRESET", request->preset, "Which mixer");
-  add_set(app, request->set, "An option of the mixer; may be repeated");
-  app.add_option("--width", request->width, "Channels of the layer")->check(CLI::Range(1, 1 << 20))->type_name("N");
-  app.add_option("--layer", request->layer, "Which layer of a stack of them, from 0: some have more in later ones [0]")
-      ->check(CLI::Range(0, 4095))
-      ->type_name("N");
-  app.add_option("--T", request->T, "Tokens of a sequence; 1024, with --dsf 16")->check(CLI::Range(1, 1 << 20))->type_name("N");
-  app.add_flag("--dsf", request->dsf,
+  options.add("PRESET", request->preset, "Which mixer");
+  options.set(request->set, "An option of the mixer; may be repeated");
+  options.add("--width", request->width, "Channels of the layer").from_to(1, 1 << 20).value("N");
+  options.add("--layer", request->layer, "Which layer of a stack of them, from 0: some have more in later ones [0]")
+      .from_to(0, 4095)
+      .value("N");
+  options.add("--T", request->T, "Tokens of a sequence; 1024, with --dsf 16").from_to(1, 1 << 20).value("N");
+  options.flag("--dsf", request->dsf,
                "Its laws as dynamical systems, as the mixer starts and on random tokens: state, eigenvalues, memory horizon and\n"
                "effective attention matrix");
-  app.add_flag("--json", request->json, "Print one JSON object");
-  add_threads(app, request->threads);
-  app.footer(
+  options.flag("--json", request->json, "Print one JSON object");
+  options.threads(request->threads);
+  options.footer(
       "Example:\n  isomer show gla --width 512 --set heads=8 --set position=selective-rope\n"
       "  isomer show mamba --width 64 --dsf --T 12");
   return [request] { return show_request(*request); };

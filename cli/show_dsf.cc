@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/report.h"
 #include "isomer/base/error.h"
@@ -74,29 +72,29 @@ void print_text(const graph::Graph& graph, const std::vector<DsfView>& views, In
   print_matrix(views[0], T);
 }
 
-nlohmann::ordered_json as_json(const graph::Graph& graph, const DsfView& view, Index T) {
+Json as_json(const graph::Graph& graph, const DsfView& view, Index T) {
   const auto ranges = [](const std::vector<DsfView::Range>& all) {
-    auto low = nlohmann::ordered_json::array(), high = low;
+    std::vector<double> low, high;
     for (const DsfView::Range& r : all) low.push_back(r.low), high.push_back(r.high);
-    return nlohmann::ordered_json{{"low", low}, {"high", high}};
+    return Json::object({{"low", low}, {"high", high}});
   };
-  auto matrix = nlohmann::ordered_json::array();
+  Json matrix = Json::array();
   for (Index t = 0; t < T; ++t)
-    matrix.push_back(std::vector<double>(view.weights.begin() + t * T, view.weights.begin() + (t + 1) * T));
-  return {{"preset", graph.preset},
-          {"law", view.law},
-          {"node", view.node},
-          {"head", view.head},
-          {"T", T},
-          {"channels", view.channels},
-          {"features", view.features},
-          {"state_dimension", view.state_dimension()},
-          {"eigenvalue_size", ranges(view.sizes)},
-          {"eigenvalue_angle", ranges(view.angles)},
-          {"memory_horizon", view.horizon.tokens},
-          {"unfinished", view.horizon.unfinished},
-          {"averaged", view.averaged},
-          {"matrix", matrix}};
+    matrix.push(std::vector<double>(view.weights.begin() + t * T, view.weights.begin() + (t + 1) * T));
+  return Json::object({{"preset", graph.preset},
+                       {"law", view.law},
+                       {"node", view.node},
+                       {"head", view.head},
+                       {"T", T},
+                       {"channels", view.channels},
+                       {"features", view.features},
+                       {"state_dimension", view.state_dimension()},
+                       {"eigenvalue_size", ranges(view.sizes)},
+                       {"eigenvalue_angle", ranges(view.angles)},
+                       {"memory_horizon", view.horizon.tokens},
+                       {"unfinished", view.horizon.unfinished},
+                       {"averaged", view.averaged},
+                       {"matrix", matrix}});
 }
 
 }  // namespace
@@ -106,8 +104,8 @@ void show_dsf(const graph::Graph& graph, const DsfRequest& request, Context& con
   require(graph::causal(graph), "--dsf", "expected a causal mixer, got ", graph.preset, " of whole sequences");
   const std::vector<DsfView> views = views_of(graph, request.T, context);
   if (!request.json) return print_text(graph, views, request.T);
-  auto rows = nlohmann::ordered_json::array();
-  for (const DsfView& view : views) rows.push_back(as_json(graph, view, request.T));
+  Json rows = Json::array();
+  for (const DsfView& view : views) rows.push(as_json(graph, view, request.T));
   print_json(context, rows);
 }
 

@@ -1,30 +1,27 @@
 // isomer sweep: every combination of a grid trained as a run of its own, some at a time.
+#include "isomer/train/sweep.h"
+
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
-#include <iostream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/report.h"
-#include "cli/run_summary.h"
-#include "cli/sweep_runs.h"
-#include "isomer/base/error.h"
+#include "isomer/base/context.h"
 #include "isomer/io/text.h"
-#include "isomer/train/run_folder.h"
 
 namespace isomer::cli {
 
 namespace {
-using nlohmann::ordered_json;
-
 struct Request {
   std::string recipe, out;
   std::vector<std::string> grid, settings;
   int jobs = 1, threads = 0;
-  bool tensorboard = false, json = false;
+  bool tensorboard = false;
+  TableOutput output;
 };
 
 /// A word as a shell takes it.
@@ -45,70 +42,51 @@ std::string command_of(const Request& request) {
   return text + " --out " + quoted(request.out);
 }
 
-/// A value of the grid: a number where it is one.
-ordered_json value_of(const std::string& text) {
-  ordered_json number = ordered_json::parse(text, nullptr, false);
-  return number.is_number() ? number : ordered_json(text);
-}
-
-ordered_json row_of(const SweepRun& run) {
-  ordered_json set = ordered_json::object();
-  for (const auto& [axis, value] : run.point.values) set[axis] = value_of(value);
-  ordered_json row{{"run", run.folder}, {"set", set}};
-  if (!RunFolder::is_run(run.folder)) {
-    row["state"] = run.problem.empty() ? "waiting" : "failed";
-  } else {
-    row.update(summary_of(run.folder));
-  }
-  if (!run.problem.empty()) {
-    row["state"] = "failed";
-    row["problem"] = run.problem;
-  }
-  return row;
-}
-
-/// The best first; what has no value comes last, in the order of the grid.
-ordered_json rows_of(const std::vector<SweepRun>& runs) {
-  std::vector<std::pair<double, ordered_json>> ranked;
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  for (const SweepRun& run : runs) {
-    ordered_json row = row_of(run);
-    const bool known = row["state"] == "finished" && row.contains("value") && row["value"].is_number();
-    const double value = known ? row["value"].get<double>() : kNone;
-    ranked.emplace_back(known && !lower_is_better(run.point.metric) ? -value : value, std::move(row));
-  }
-  std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
-  ordered_json rows = ordered_json::array();
-  for (auto& [rank, row] : ranked) rows.push_back(std::move(row));
-  return rows;
-}
-
-void write_record(const Request& request, const ordered_json& rows) {
-  const Context context(1);
-  ordered_json all = table_json(context, rows);
-  all["command"] = command_of(request);
+void write_record(const Request& request, const std::vector<SweepRow>& rows) {
+  Json all = table_json(machine_of(Context(1)), rows_json(rows));
+  all.set("command", command_of(request));
   write_text(request.out + "/sweep.json", all.dump(1) + "\n");
 }
 
-void print_table(const ordered_json& rows) {
-  std::vector<std::string> head;
-  for (const auto& [axis, value] : rows[0]["set"].items()) head.push_back(axis);
-  std::string metric = "metric";
-  for (const ordered_json& row : rows) metric = row.value("metric", metric);
-  for (const std::string& name : {metric, std::string("loss"), std::string("parameters"), std::string("tokens/s"),
-                                  std::string("seconds"), std::string("state"), std::string()})
-    head.push_back(name);
-  Table table(head);
-  for (const ordered_json& row : rows) {
-    std::vector<std::string> cells;
-    for (const auto& [axis, value] : row["set"].items()) cells.push_back(cell(row["set"], axis.c_str()));
-    for (const char* key : {"value", "loss", "parameters"}) cells.push_back(cell(row, key));
-    cells.push_back(whole_cell(row, "tokens_per_s"));
-    cells.push_back(row.contains("seconds") ? formatted("%.1f", row["seconds"].get<double>()) : "");
-    for (const char* key : {"state", "problem"}) cells.push_back(cell(row, key));
-    table.add(cells);
+std::string line_of(const SweepProgress& at) {
+  std::string text = at.stopping ? "stopping, " : "";
+  text += std::to_string(at.done) + "/" + std::to_string(at.all) + " done";
+  if (at.seconds_left >= 0) text += "  left " + clock_of(at.seconds_left);
+  for (const SweepProgress::Busy& one : at.busy) {
+    text += "  | " + one.name + " " + std::to_string(one.step) + "/" + std::to_string(one.steps);
+    if (one.step > 0) text += " loss " + text_of(one.loss);
   }
-  table.print();
+  return text;
+}
+
+/// Trains and tells how it goes. Was it stopped?
+bool train_and_tell(std::vector<SweepRun>& runs, const Request& request) {
+  const int cores = request.threads > 0 ? request.threads : std::max(1, int(std::thread::hardware_concurrency()));
+  // The same program even if another has taken its place on the disk meanwhile.
+  const SweepOptions options{
+      .jobs = request.jobs, .threads = cores, .tensorboard = request.tensorboard, .program = "/proc/self/exe"};
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  const Progress progress;
+  SweepEvents events;
+  events.found = [](std::size_t finished, std::size_t all) {
+    if (finished > 0) std::cerr << finished << " of " << all << " runs are there already\n";
+  };
+  events.ended = [&](const SweepRun& run, SweepEvents::End end) {
+    using End = SweepEvents::End;
+    if (terminal) progress.show("");
+    std::cerr << run.point.name
+              << (end == End::done      ? " is done"
+                  : end == End::stopped ? " has stopped"
+                                        : " failed: " + run.problem)
+              << "\n";
+    write_record(request, sweep_rows(runs));
+  };
+  if (terminal) {
+    events.progress = [&](const SweepProgress& at) { progress.show(line_of(at)); };
+  } else {
+    events.started = [](const SweepRun& run) { std::cerr << run.point.name << " starts\n"; };
+  }
+  return train_all(runs, options, events, watch_for_interrupt());
 }
 
 int sweep_request(Request request) {
@@ -118,38 +96,32 @@ int sweep_request(Request request) {
   std::error_code problem;
   fs::create_directories(request.out, problem);
   if (problem) throw RunFailed("cannot write " + request.out + ": " + problem.message());
-  const int cores = request.threads > 0 ? request.threads : std::max(1, int(std::thread::hardware_concurrency()));
-  const SweepOptions options{.jobs = request.jobs, .threads = cores, .tensorboard = request.tensorboard};
-  const bool stopped = train_all(runs, options, [&] { write_record(request, rows_of(runs)); });
-  const ordered_json rows = rows_of(runs);
+  const bool stopped = train_and_tell(runs, request);
+  const std::vector<SweepRow> rows = sweep_rows(runs);
   write_record(request, rows);
-  if (request.json) {
-    print_json(Context(1), rows);
-  } else {
-    print_table(rows);
-  }
+  print_rows(Context(1), rows_json(rows), request.output, sweep_text(rows));
   if (stopped) std::cerr << "stopped; go on with: " << command_of(request) << "\n";
-  const bool all = std::ranges::all_of(rows, [](const ordered_json& row) { return row["state"] == "finished"; });
-  return all ? kDone : kFailed;
+  return std::ranges::all_of(rows, &SweepRow::finished) ? kDone : kFailed;
 }
 }  // namespace
 
-Command sweep_command(CLI::App& app) {
+Command sweep_command(Options& options) {
   auto request = std::make_shared<Request>();
-  app.add_option("recipe", request->recipe, "TOML file with model, task and training")->required();
-  app.add_option("--grid", request->grid,
-                 "KEY=VALUE,VALUE,… of the recipe; may be repeated, also within one: lr=1e-3,3e-3,seed=1,2. "
-                 "mixer sets the preset of every layer; '+' goes between layers: layers=gla+softmax,mlstm")
-      ->required()
-      ->type_name("AXIS")
-      ->allow_extra_args(false);
-  add_set(app, request->settings, "Override a key of the recipe for every run; may be repeated");
-  app.add_option("--jobs", request->jobs, "Runs at a time [1]")->check(CLI::Range(1, 1024))->type_name("N");
-  add_threads(app, request->threads, "Threads of all runs together");
-  app.add_option("--out", request->out, "Folder of the runs and of sweep.json [runs/NAME-sweep]")->type_name("DIR");
-  app.add_flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too");
-  app.add_flag("--json", request->json, "One JSON object instead of a table");
-  app.footer(
+  options.add("recipe", request->recipe, "TOML file with model, task and training").required();
+  options
+      .add("--grid", request->grid,
+           "KEY=VALUE,VALUE,… of the recipe; may be repeated, also within one: lr=1e-3,3e-3,seed=1,2. "
+           "mixer sets the preset of every layer; '+' goes between layers: layers=gla+softmax,mlstm")
+      .required()
+      .value("AXIS")
+      .repeated();
+  options.set(request->settings, "Override a key of the recipe for every run; may be repeated");
+  options.add("--jobs", request->jobs, "Runs at a time [1]").from_to(1, 1024).value("N");
+  options.threads(request->threads, "Threads of all runs together");
+  options.add("--out", request->out, "Folder of the runs and of sweep.json [runs/NAME-sweep]").value("DIR");
+  options.flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too");
+  options.table(request->output);
+  options.footer(
       "What is there already is not trained again: the same command goes on after a stop.\n\n"
       "Example:\n  isomer sweep recipes/mqar.toml --grid mixer=softmax,gla,lr=1e-3,3e-3 --jobs 2");
   return [request] { return sweep_request(*request); };

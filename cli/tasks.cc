@@ -1,19 +1,15 @@
 // isomer tasks: which tasks there are, what their options are, and what their examples look like.
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/report.h"
+#include "isomer/base/context.h"
 #include "isomer/base/error.h"
 #include "isomer/tasks/task.h"
 
 namespace isomer::cli {
 
 namespace {
-using Json = nlohmann::ordered_json;
-
 struct Request {
   std::string task, split = "train";
   std::vector<std::string> set;
@@ -105,23 +101,33 @@ void print_example(const Task& task, const Batch& batch, const std::string& titl
 Json as_json(const TaskType& type) {
   Json options = Json::array();
   for (const OptionSpec& option : options_of(type))
-    options.push_back({{"name", option.name}, {"default", option.fallback}, {"help", option.help}});
-  return {{"task", type.name}, {"source", type.source}, {"summary", type.summary}, {"options", options}};
+    options.push(Json::object({{"name", option.name}, {"default", option.fallback}, {"help", option.help}}));
+  return Json::object({{"task", type.name}, {"source", type.source}, {"summary", type.summary}, {"options", options}});
 }
 
-Json as_json(const Task& task) {
-  Json row = as_json(task.type());
+Json as_json(const Task& task, Json examples) {
+  Json row = as_json(task.type()), set = Json::object();
+  for (const auto& [name, value] : task.options()) set.set(name, value);
   const TaskShape& shape = task.shape();
-  row["set"] = task.options();
-  row["kind"] = name_of(shape.kind);
-  row["metric"] = name_of(shape.metric);
-  row["length"] = shape.length;
-  row["vocabulary"] = shape.vocabulary;
-  row["classes"] = shape.classes;
-  row["features"] = shape.features;
-  row["outputs"] = shape.outputs;
-  row["examples"] = Json::array();
+  row.set("set", set);
+  row.set("kind", name_of(shape.kind));
+  row.set("metric", name_of(shape.metric));
+  row.set("length", shape.length);
+  row.set("vocabulary", shape.vocabulary);
+  row.set("classes", shape.classes);
+  row.set("features", shape.features);
+  row.set("outputs", shape.outputs);
+  row.set("examples", std::move(examples));
   return row;
+}
+
+Json as_json(const Batch& batch, const std::string& split, Index index) {
+  Json example = Json::object({{"split", split}, {"index", index}});
+  if (!batch.tokens.empty()) example.set("tokens", batch.tokens);
+  if (!batch.labels.empty()) example.set("labels", batch.labels);
+  if (!batch.inputs.empty()) example.set("inputs", batch.inputs);
+  if (!batch.targets.empty()) example.set("targets", batch.targets);
+  return example;
 }
 
 void print_task(const Task& task) {
@@ -144,23 +150,17 @@ int show_task(const Request& request) {
   const std::unique_ptr<Task> task = make_task(request.task, settings_of(request.set));
   if (request.split != "train" && request.split != "test") throw Error("expected --split train or test, got " + request.split);
   const Split split = request.split == "train" ? Split::train : Split::test;
-  Json row = as_json(*task);
   if (!request.json) print_task(*task);
+  Json examples = Json::array();
   Batch batch;
   for (Index i = request.first; i < request.first + request.show; ++i) {
     task->fill(split, std::uint64_t(i), 1, batch);
-    if (request.json) {
-      row["examples"].push_back({{"split", request.split}, {"index", i}});
-      Json& example = row["examples"].back();
-      if (!batch.tokens.empty()) example["tokens"] = batch.tokens;
-      if (!batch.labels.empty()) example["labels"] = batch.labels;
-      if (!batch.inputs.empty()) example["inputs"] = batch.inputs;
-      if (!batch.targets.empty()) example["targets"] = batch.targets;
-    } else {
+    if (request.json)
+      examples.push(as_json(batch, request.split, i));
+    else
       print_example(*task, batch, request.split + " " + std::to_string(i));
-    }
   }
-  if (request.json) print_json(Context(1), Json::array({row}));
+  if (request.json) print_json(Context(1), Json::Array{as_json(*task, std::move(examples))});
   return kDone;
 }
 
@@ -168,7 +168,7 @@ int list_tasks(const Request& request) {
   if (!request.set.empty() || request.show > 0) throw Error("expected a task with --set and --show, got none");
   if (request.json) {
     Json rows = Json::array();
-    for (const TaskType* type : tasks()) rows.push_back(as_json(*type));
+    for (const TaskType* type : tasks()) rows.push(as_json(*type));
     print_json(Context(1), rows);
     return kDone;
   }
@@ -180,15 +180,15 @@ int list_tasks(const Request& request) {
 }
 }  // namespace
 
-Command tasks_command(CLI::App& app) {
+Command tasks_command(Options& options) {
   auto request = std::make_shared<Request>();
-  app.add_option("TASK", request->task, "Which task; all are listed if none is named");
-  add_set(app, request->set, "An option of the task; may be repeated");
-  app.add_option("--show", request->show, "Print so many examples")->check(CLI::Range(0, 1000))->type_name("N");
-  require_at_least(*app.add_option("--first", request->first, "The first example to print")->type_name("I"), 0);
-  app.add_option("--split", request->split, "train or test")->type_name("SPLIT");
-  app.add_flag("--json", request->json, "Print one JSON object");
-  app.footer("Example:\n  isomer tasks mqar --set length=32 --set pairs=2 --show 1");
+  options.add("TASK", request->task, "Which task; all are listed if none is named");
+  options.set(request->set, "An option of the task; may be repeated");
+  options.add("--show", request->show, "Print so many examples").from_to(0, 1000).value("N");
+  options.add("--first", request->first, "The first example to print").value("I").at_least(0);
+  options.add("--split", request->split, "train or test").value("SPLIT");
+  options.flag("--json", request->json, "Print one JSON object");
+  options.footer("Example:\n  isomer tasks mqar --set length=32 --set pairs=2 --show 1");
   return [request] { return request->task.empty() ? list_tasks(*request) : show_task(*request); };
 }
 

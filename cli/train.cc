@@ -1,17 +1,13 @@
 // isomer train: a recipe becomes a run folder.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
-#include "cli/run_summary.h"
 #include "isomer/base/error.h"
-#include "isomer/train/memory.h"
+#include "isomer/train/plan.h"
 #include "isomer/train/tensorboard.h"
 #include "isomer/train/trainer.h"
 
@@ -21,7 +17,8 @@ namespace {
 struct Request {
   std::string recipe, out;
   std::vector<std::string> settings;
-  bool resume = false, print_config = false, dry_run = false, json = false, stats = false, tensorboard = false;
+  bool resume = false, print_config = false, dry_run = false, stats = false, tensorboard = false;
+  TableOutput output;
   int threads = 0;
 };
 
@@ -80,37 +77,9 @@ std::string too_large(const MemoryEstimate& need, double factor) {
          " are activations; a smaller train.batch or train.recompute=true takes less";
 }
 
-nlohmann::ordered_json plan_of(Session& session, const MemoryEstimate& memory) {
-  const TrainRecipe& t = session.recipe().train;
-  // Two steps: the first sets up memory.
-  (void)session.step();
-  const StepReport second = session.step();
-  return {{"parameters", session.parameters().trained_size()},
-          {"tokens_per_step", t.batch * session.task().shape().length},
-          {"steps", t.steps},
-          {"memory_bytes", memory.total()},
-          {"seconds_per_step", second.seconds},
-          {"tokens_per_s", double(second.tokens) / second.seconds},
-          {"seconds", second.seconds * double(t.steps)},
-          {"peak_bytes", double(peak_memory_mib()) * (1 << 20)}};
-}
-
 int print_plan(const Request& request, Session& session, const MemoryEstimate& memory, Context& context) {
-  const nlohmann::ordered_json plan = plan_of(session, memory);
-  if (request.json) {
-    print_json(context, nlohmann::ordered_json::array({plan}));
-    return kDone;
-  }
-  const auto number = [&](const char* key) { return plan.at(key).get<double>(); };
-  std::cout << "parameters  " << plan.at("parameters") << "\n"
-            << "tokens      " << plan.at("tokens_per_step") << " a step, " << text_of(number("tokens_per_step") * number("steps"))
-            << " in " << plan.at("steps") << " steps\n"
-            << "a step      " << formatted("%.1f", number("seconds_per_step") * 1e3) << " ms, "
-            << formatted("%.0f", number("tokens_per_s")) << " tokens/s\n"
-            << "the run     about " << clock_of(number("seconds")) << " without evaluations\n"
-            << "memory      " << bytes_text(number("memory_bytes")) << " by shapes (parameters " << bytes_text(memory.parameters)
-            << ", optimiser " << bytes_text(memory.optimiser) << ", activations " << bytes_text(memory.activations) << "); "
-            << bytes_text(number("peak_bytes")) << " at most so far\n";
+  const TrainPlan plan = plan_training(session, memory);
+  print_rows(context, rows_json(std::vector{plan}), request.output, plan_text(plan));
   return kDone;
 }
 
@@ -148,8 +117,9 @@ int train_request(const Request& request) {
     std::cout << to_toml(resolved(recipe));
     return kDone;
   }
-  if (request.json && !request.dry_run)
-    throw Error("expected --json with --dry-run, got it without; metrics.jsonl is the record of a run");
+  if (!request.output.for_people() && !request.dry_run)
+    throw Error(std::string("expected --") + (request.output.json ? "json" : "csv") +
+                " with --dry-run, got it without; metrics.jsonl is the record of a run");
   Context context(request.threads);
   std::unique_ptr<Task> task = task_of(recipe);
   const MemoryEstimate memory = memory_of(recipe.train, model_of(recipe, task->shape()), task->shape().length);
@@ -181,19 +151,19 @@ int train_request(const Request& request) {
 }
 }  // namespace
 
-Command train_command(CLI::App& app) {
+Command train_command(Options& options) {
   auto request = std::make_shared<Request>();
-  app.add_option("recipe", request->recipe, "TOML file with model, task and training")->required();
-  add_set(app, request->settings, "Override a key, e.g. train.steps=100; may be repeated");
-  app.add_option("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]");
-  app.add_flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
-  app.add_flag("--print-config", request->print_config, "Print the recipe with every option of model, task and mixers, and stop");
-  app.add_flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
-  app.add_flag("--json", request->json, "With --dry-run: one JSON object instead of a table");
-  app.add_flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too, in RUN/tensorboard");
-  app.add_flag("--stats", request->stats, "Print memory and the share of time that data took");
-  add_threads(app, request->threads);
-  app.footer("Example:\n  isomer train recipes/mqar.toml --set model.layers=gla,gla --out runs/gla");
+  options.add("recipe", request->recipe, "TOML file with model, task and training").required();
+  options.set(request->settings, "Override a key, e.g. train.steps=100; may be repeated");
+  options.add("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]");
+  options.flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
+  options.flag("--print-config", request->print_config, "Print the recipe with every option of model, task and mixers, and stop");
+  options.flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
+  options.table(request->output);
+  options.flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too, in RUN/tensorboard");
+  options.flag("--stats", request->stats, "Print memory and the share of time that data took");
+  options.threads(request->threads);
+  options.footer("Example:\n  isomer train recipes/mqar.toml --set model.layers=gla,gla --out runs/gla");
   return [request] { return train_request(*request); };
 }
 

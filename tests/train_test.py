@@ -101,6 +101,10 @@ def main():
         expect(plan.returncode == 0, plan.stderr)
         row = json.loads(plan.stdout)["rows"][0]
         expect(0.5 < row["memory_bytes"] / row["peak_bytes"] < 2, f"memory by shapes is far from the peak: {row}")
+        for form in "json", "csv":
+            table = isomer("train", top / "recipe.toml", f"--{form}")
+            wanted = f"isomer train: expected --{form} with --dry-run, got it without; metrics.jsonl is the record of a run\n"
+            expect(table.returncode == 2 and table.stderr == wanted, table.stderr)
         for options in ["--dry-run"], ["--out", top / "huge"]:
             huge = isomer("train", top / "recipe.toml", *options, "--set", "train.batch=1000000000")
             expect(huge.returncode == 2 and huge.stderr.count("\n") == 1 and "train.batch" in huge.stderr, f"a huge batch: {huge}")

@@ -1,4 +1,4 @@
-"""Isomer itself: times through `isomer bench --serve`, which speaks the workers' protocol, and checks by `isomer apply`."""
+"""Isomer itself: times through `isomer bench --worker`, which speaks the workers' protocol, and checks by `isomer apply`."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def run(arguments):
 
 
 class Served:
-    """One `isomer bench --serve`, started when first asked and again after it ended."""
+    """One `isomer bench --worker`, started when first asked and again after it ended."""
 
     def __init__(self):
         self.process = None
@@ -74,7 +74,7 @@ class Served:
     def ask(self, request):
         if self.process is None:
             try:
-                self.process = subprocess.Popen([PROGRAM, "bench", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                self.process = subprocess.Popen([PROGRAM, "bench", "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             except OSError as problem:
                 raise Skip(f"the program cannot be run: {problem.strerror}") from problem
         try:
@@ -85,7 +85,7 @@ class Served:
             line = ""
         if not line:
             status, self.process = self.process.wait(), None
-            raise Skip(f"isomer bench --serve ended with {status}")
+            raise Skip(f"isomer bench --worker ended with {status}")
         return json.loads(line)
 
 

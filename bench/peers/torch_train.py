@@ -4,7 +4,7 @@
     {"op": "train", "case": {..., "mode": "eager"}, "weights": "x.safetensors", "repeat": n}
         -> {"seconds": [...], "losses": [...], "parameters", "form", "peak_mib"}
     {"op": "generate", "case": {...}, "weights": ..., "repeat": n}            -> {"seconds", "tokens", "form", "peak_mib"}
-The weights are those that `isomer bench --serve` saved, with its tokens. The state of a model is kept as in Isomer: steps of
+The weights are those that `isomer bench --worker` saved, with its tokens. The state of a model is kept as in Isomer: steps of
 training go on, tokens start again after the prompt.
 """
 
@@ -19,7 +19,7 @@ from peers import torch_models, torch_packages
 from peers.isomer import read_safetensors
 from peers.worker import Form, Skip, elapsed, fastest, serve
 
-RATE, CLIP = 3e-4, 1.0  # as in cli/serve_models.cc
+RATE, CLIP = 3e-4, 1.0  # as in isomer/bench/model.cc
 COMPILE_SECONDS = 150  # a model that takes longer to compile is not compiled
 CAVEATS = {"native_custbw": "mlstm_kernels' own backward leaves out the gradient through the denominator"}
 # Compiling unrolls loops, so the forms without one are taken where there are some.

@@ -1,4 +1,4 @@
-// isomer bench --serve.
+// isomer bench --worker: one JSON request a line.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -12,13 +12,13 @@ namespace {
 
 using nlohmann::json;
 
-struct Serve : Cli {
+struct Worker : Cli {
   [[nodiscard]] std::vector<json> answers_to(const std::vector<std::string>& requests) const {
     {
       std::ofstream file(path("requests"));
       for (const std::string& request : requests) file << request << "\n";
     }
-    const Result result = run("bench --serve <'" + path("requests") + "'");
+    const Result result = run("bench --worker <'" + path("requests") + "'");
     EXPECT_EQ(result.status, 0) << result.err;
     std::istringstream lines(result.out);
     std::vector<json> answers;
@@ -27,7 +27,7 @@ struct Serve : Cli {
   }
 };
 
-TEST_F(Serve, TimesLaws) {
+TEST_F(Worker, TimesLaws) {
   const std::string time =
       R"({"op":"time","case":{"subject":"attention","variant":"causal","direction":"forward","B":1,"T":32,"H":1,"K":8,"V":8,)"
       R"("S":32,"window":4,"threads":2},"repeat":)";
@@ -48,7 +48,7 @@ TEST_F(Serve, TimesLaws) {
   EXPECT_EQ(answers[7].at("skip"), "delta: expected chunk >= 0, got -1");
 }
 
-TEST_F(Serve, TrainsAndStreamsModels) {
+TEST_F(Worker, TrainsAndStreamsModels) {
   const std::string saved = path("model.safetensors");
   const auto train = [](const std::string& preset, const std::string& sizes) {
     return R"({"op":"train","repeat":3,"case":{"layers":2,"width":32,"vocabulary":50,"threads":2,"preset":")" + preset + "\"," +
