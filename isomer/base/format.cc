@@ -16,9 +16,12 @@ std::string percent(double share) { return formatted("%.0f%%", 100 * share); }
 
 std::string clock_of(double seconds) {
   const auto s = static_cast<long>(seconds);
-  const auto two_digits = [](long n) { return (n < 10 ? "0" : "") + std::to_string(n); };
-  if (s < 3600) return std::to_string(s / 60) + ":" + two_digits(s % 60);
-  return std::to_string(s / 3600) + ":" + two_digits(s / 60 % 60) + ":" + two_digits(s % 60);
+  char text[64];
+  if (s < 3600)
+    std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
+  else
+    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+  return text;
 }
 
 std::string bytes_text(double bytes) {
