@@ -1,16 +1,16 @@
 #include "isomer/laws/channel_decay/channel_decay_reference.h"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "isomer/laws/layout.h"
+#include "isomer/laws/reference_heads.h"
 
 namespace isomer::channel_decay_detail {
 
 namespace {
 
-using Vector = std::vector<double>;
+using namespace reference_heads;
+
+constexpr const char* kOp = "channel_decay";
 
 // One head of one sequence, in double.
 struct Head {
@@ -82,64 +82,21 @@ Head head_of(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options
             V,
             options.read == ChannelDecayOptions::Read::before,
             options.scale.value_or(1 / std::sqrt(double(K))),
-            Vector(L * K),
-            Vector(L * K),
-            Vector(L * V),
-            Vector(L * K),
+            rows_of(in.q, seq, h, H),
+            rows_of(in.k, seq, h, H),
+            rows_of(in.v, seq, h, H),
+            rows_of(in.log_decay, seq, h, H),
             Vector(K, 0.0)};
-  for (Index t = 0; t < L; ++t) {
-    const Index s = seq.first + t;
-    for (Index a = 0; a < K; ++a) {
-      head.q[t * K + a] = in.q(seq.batch, s, group_of(h, H, in.q.shape[2]), a);
-      head.k[t * K + a] = in.k(seq.batch, s, group_of(h, H, in.k.shape[2]), a);
-      head.decay[t * K + a] = std::exp(double(in.log_decay(seq.batch, s, h, a)));
-    }
-    for (Index c = 0; c < V; ++c) head.v[t * V + c] = in.v(seq.batch, s, group_of(h, H, in.v.shape[2]), c);
-  }
+  for (double& x : head.decay) x = std::exp(x);
   for (Index a = 0; a < K && in.bonus.present(); ++a) head.bonus[a] = in.bonus(h, a);
   return head;
-}
-
-template <class T>
-Vector state_of(const View<const T, 4>& from, Index n, Index h, Index K, Index V) {
-  Vector state(K * V, 0.0);
-  for (Index i = 0; i < K * V && from.present(); ++i) state[i] = from(n, h, i / V, i % V);
-  return state;
-}
-template <class T>
-void put(const Vector& state, const View<T, 4>& to, Index n, Index h, Index V) {
-  for (std::size_t i = 0; i < state.size() && to.present(); ++i) to(n, h, Index(i) / V, Index(i) % V) = T(state[i]);
-}
-
-// Calls f(sequence, its number, head, heads).
-template <class T, class F>
-void for_each_head(const ChannelDecayInputs<T>& in, F f) {
-  const auto all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
-  for (std::size_t n = 0; n < all.size(); ++n)
-    for (Index h = 0; h < H; ++h) f(all[n], Index(n), h, H);
-}
-
-// Adds the gradient of a head into that of the group it reads.
-template <class T>
-void add_to(const Vector& from, const View<const T, 4>& like, const Sequence& seq, Index h, Index H, Vector& sums) {
-  const Index G = like.shape[2], D = like.shape[3], Tall = like.shape[1];
-  for (Index i = 0; i < seq.length * D; ++i)
-    sums[((seq.batch * Tall + seq.first + i / D) * G + group_of(h, H, G)) * D + i % D] += from[i];
-}
-
-template <class T>
-void put_all(const Vector& sums, const View<T, 4>& to) {
-  const auto& s = to.shape;
-  for (Index i = 0; to.present() && i < to.size(); ++i)
-    to(i / (s[3] * s[2] * s[1]), i / (s[3] * s[2]) % s[1], i / s[3] % s[2], i % s[3]) = T(sums[i]);
 }
 
 }  // namespace
 
 template <class T>
 void reference(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, const ChannelDecayOutputs<T>& out) {
-  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+  each_head(kOp, in, [&](const Sequence& seq, Index n, Index h, Index H) {
     const Head head = head_of(in, options, seq, h, H);
     Vector state = state_of(in.initial_state, n, h, head.K, head.V), o(head.V);
     for (Index t = 0; t < head.T; ++t) {
@@ -148,39 +105,39 @@ void reference(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& optio
       if (!head.before) head.read(t, state, o.data());
       for (Index c = 0; c < head.V; ++c) out.o(seq.batch, seq.first + t, h, c) = T(o[c]);
     }
-    put(state, out.final_state, n, h, head.V);
+    put_state(state, out.final_state, n, h, head.V);
   });
 }
 
 template <class T>
 void reference_vjp(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, const ChannelDecayCotangents<T>& given,
                    const ChannelDecayGradients<T>& grad) {
-  Vector sums_q(in.q.size(), 0.0), sums_k(in.k.size(), 0.0), sums_v(in.v.size(), 0.0), sums_decay(in.log_decay.size(), 0.0);
+  GroupedGradient<T> q(in.q), k(in.k), v(in.v), log_decay(in.log_decay);
   Vector sums_bonus(in.log_decay.shape[2] * in.q.shape[3], 0.0);
-  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+  each_head(kOp, in, [&](const Sequence& seq, Index n, Index h, Index H) {
     const Head head = head_of(in, options, seq, h, H);
     const Index L = head.T, K = head.K, V = head.V;
     std::vector<Vector> states{state_of(in.initial_state, n, h, K, V)};  // after 0 … T tokens
     for (Index t = 0; t < L; ++t) head.write(t, states.emplace_back(states.back()));
-    Vector back = state_of(given.final_state, n, h, K, V), grad_o(L * V, 0.0);
-    for (Index i = 0; given.o.present() && i < L * V; ++i) grad_o[i] = given.o(seq.batch, seq.first + i / V, h, i % V);
+    Vector back = state_of(given.final_state, n, h, K, V);
+    const Vector grad_o = output_gradient(given.o, seq, h, H, V);
     HeadGradient g{Vector(L * K, 0.0), Vector(L * K, 0.0), Vector(L * V, 0.0), Vector(L * K, 0.0), Vector(K, 0.0)};
     for (Index t = L; t-- > 0;) {
       if (!head.before) read_vjp(head, t, states[t + 1], &grad_o[t * V], back, g);
       write_vjp(head, t, states[t], back, g);
       if (head.before) read_vjp(head, t, states[t], &grad_o[t * V], back, g);
     }
-    put(back, grad.initial_state, n, h, V);
-    add_to(g.q, in.q, seq, h, H, sums_q);
-    add_to(g.k, in.k, seq, h, H, sums_k);
-    add_to(g.v, in.v, seq, h, H, sums_v);
-    add_to(g.log_decay, in.log_decay, seq, h, H, sums_decay);
+    put_state(back, grad.initial_state, n, h, V);
+    q.add(g.q, seq, h, H);
+    k.add(g.k, seq, h, H);
+    v.add(g.v, seq, h, H);
+    log_decay.add(g.log_decay, seq, h, H);
     for (Index a = 0; a < K; ++a) sums_bonus[h * K + a] += g.bonus[a];
   });
-  put_all(sums_q, grad.q);
-  put_all(sums_k, grad.k);
-  put_all(sums_v, grad.v);
-  put_all(sums_decay, grad.log_decay);
+  q.put(grad.q);
+  k.put(grad.k);
+  v.put(grad.v);
+  log_decay.put(grad.log_decay);
   for (Index i = 0; grad.bonus.present() && i < grad.bonus.size(); ++i)
     grad.bonus(i / grad.bonus.shape[1], i % grad.bonus.shape[1]) = T(sums_bonus[i]);
 }

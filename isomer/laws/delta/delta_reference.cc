@@ -1,16 +1,16 @@
 #include "isomer/laws/delta/delta_reference.h"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "isomer/laws/layout.h"
+#include "isomer/laws/reference_heads.h"
 
 namespace isomer::delta_detail {
 
 namespace {
 
-using Vector = std::vector<double>;
+using namespace reference_heads;
+
+constexpr const char* kOp = "delta";
 
 // The tokens of one head of one sequence, or their gradients, in double.
 struct Tokens {
@@ -115,16 +115,6 @@ void normalise_vjp(const Vector& x, Index K, Vector& grad) {
   }
 }
 
-// One head's rows of a tensor with G heads.
-template <class T>
-Vector rows_of(const View<const T, 4>& x, const Sequence& seq, Index h, Index H) {
-  if (!x.present()) return {};
-  const Index D = x.shape[3];
-  Vector rows(seq.length * D);
-  for (Index i = 0; i < seq.length * D; ++i) rows[i] = x(seq.batch, seq.first + i / D, group_of(h, H, x.shape[2]), i % D);
-  return rows;
-}
-
 template <class T>
 Head head_of(const DeltaInputs<T>& in, const DeltaOptions& options, const Sequence& seq, Index h, Index H) {
   const Index K = in.q.shape[3], V = in.v.shape[3], L = seq.length;
@@ -149,40 +139,6 @@ Head head_of(const DeltaInputs<T>& in, const DeltaOptions& options, const Sequen
 }
 
 template <class T>
-Vector state_of(const View<const T, 4>& from, Index n, Index h, Index K, Index V) {
-  Vector state(K * V, 0.0);
-  for (Index i = 0; i < K * V && from.present(); ++i) state[i] = from(n, h, i / V, i % V);
-  return state;
-}
-template <class T>
-void put_state(const Vector& state, const View<T, 4>& to, Index n, Index h, Index V) {
-  for (std::size_t i = 0; i < state.size() && to.present(); ++i) to(n, h, Index(i) / V, Index(i) % V) = T(state[i]);
-}
-
-// Calls f(sequence, its number, head, heads).
-template <class T, class F>
-void for_each_head(const DeltaInputs<T>& in, F f) {
-  const auto all = sequences("delta", in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
-  for (std::size_t n = 0; n < all.size(); ++n)
-    for (Index h = 0; h < H; ++h) f(all[n], Index(n), h, H);
-}
-
-// A gradient of one head, added to that of its group: all its heads come one after the other.
-template <class T>
-void add_rows(const Vector& rows, const View<T, 4>& like, const Sequence& seq, Index h, Index H, Vector& sums) {
-  const Index G = like.shape[2], D = like.shape[3];
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    sums[((seq.batch * like.shape[1] + seq.first + Index(i) / D) * G + group_of(h, H, G)) * D + Index(i) % D] += rows[i];
-}
-template <class T>
-void put_all(const Vector& from, const View<T, 4>& to) {
-  const auto& s = to.shape;
-  for (Index i = 0; to.present() && i < to.size(); ++i)
-    to(i / (s[3] * s[2] * s[1]), i / (s[3] * s[2]) % s[1], i / s[3] % s[2], i % s[3]) = T(from[i]);
-}
-
-template <class T>
 void put_gates(const Head& head, const Tokens& grad, const Sequence& seq, Index h, const DeltaGradients<T>& to) {
   for (Index t = 0; t < head.T; ++t) {
     const Index s = seq.first + t;
@@ -203,7 +159,7 @@ void put_gates(const Head& head, const Tokens& grad, const Sequence& seq, Index 
 
 template <class T>
 void reference(const DeltaInputs<T>& in, const DeltaOptions& options, const DeltaOutputs<T>& out) {
-  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+  each_head(kOp, in, [&](const Sequence& seq, Index n, Index h, Index H) {
     const Head head = head_of(in, options, seq, h, H);
     Vector state = state_of(in.initial_state, n, h, head.K, head.V);
     for (Index t = 0; t < head.T; ++t) {
@@ -217,15 +173,14 @@ void reference(const DeltaInputs<T>& in, const DeltaOptions& options, const Delt
 template <class T>
 void reference_vjp(const DeltaInputs<T>& in, const DeltaOptions& options, const DeltaCotangents<T>& given,
                    const DeltaGradients<T>& grad) {
-  Vector q(in.q.size(), 0.0), k(in.k.size(), 0.0), v(in.v.size(), 0.0);
-  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+  GroupedGradient<T> q(in.q), k(in.k), v(in.v);
+  each_head(kOp, in, [&](const Sequence& seq, Index n, Index h, Index H) {
     const Head head = head_of(in, options, seq, h, H);
     const Index L = head.T, K = head.K, V = head.V;
     std::vector<Vector> states{state_of(in.initial_state, n, h, K, V)};  // after 0 … T tokens
     for (Index t = 0; t < L; ++t) head.write(t, states.emplace_back(states.back()));
     Vector back = state_of(given.final_state, n, h, K, V);
-    Vector grad_o = rows_of(given.o, seq, h, H);
-    grad_o.resize(L * V, 0.0);
+    const Vector grad_o = output_gradient(given.o, seq, h, H, V);
     Tokens sums(L, K, V);
     for (Index t = L; t-- > 0;) {
       head.read_vjp(t, states[t + 1], &grad_o[t * V], back, sums);
@@ -237,13 +192,13 @@ void reference_vjp(const DeltaInputs<T>& in, const DeltaOptions& options, const 
       normalise_vjp(rows_of(in.q, seq, h, H), K, sums.q);
       normalise_vjp(rows_of(in.k, seq, h, H), K, sums.k);
     }
-    add_rows(sums.q, in.q, seq, h, H, q);
-    add_rows(sums.k, in.k, seq, h, H, k);
-    add_rows(sums.v, in.v, seq, h, H, v);
+    q.add(sums.q, seq, h, H);
+    k.add(sums.k, seq, h, H);
+    v.add(sums.v, seq, h, H);
   });
-  put_all(q, grad.q);
-  put_all(k, grad.k);
-  put_all(v, grad.v);
+  q.put(grad.q);
+  k.put(grad.k);
+  v.put(grad.v);
 }
 
 template void reference(const DeltaInputs<float>&, const DeltaOptions&, const DeltaOutputs<float>&);

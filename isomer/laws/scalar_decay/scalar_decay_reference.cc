@@ -1,17 +1,17 @@
 #include "isomer/laws/scalar_decay/scalar_decay_reference.h"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "isomer/laws/layout.h"
+#include "isomer/laws/reference_heads.h"
 
 namespace isomer::scalar_decay_detail {
 
 namespace {
 
 using Normaliser = ScalarDecayOptions::Normaliser;
-using Vector = std::vector<double>;
+using namespace reference_heads;
+
+constexpr const char* kOp = "scalar_decay";
 
 // S, n (of `subtract`: Σk), Σv, the count and m after a token.
 struct Memory {
@@ -141,16 +141,13 @@ Head head_of(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, 
             options.direction == ScalarDecayOptions::Direction::global,
             options.scale.value_or(1 / std::sqrt(double(K))),
             options.eps,
-            Vector(L * K),
-            Vector(L * K),
-            Vector(L * V),
+            rows_of(in.q, seq, h, H),
+            rows_of(in.k, seq, h, H),
+            rows_of(in.v, seq, h, H),
             Vector(L, 0.0),
             Vector(L, 0.0)};
   for (Index t = 0; t < L; ++t) {
     const Index s = seq.first + t;
-    for (Index a = 0; a < K; ++a) head.q[t * K + a] = in.q(seq.batch, s, group_of(h, H, in.q.shape[2]), a);
-    for (Index a = 0; a < K; ++a) head.k[t * K + a] = in.k(seq.batch, s, group_of(h, H, in.k.shape[2]), a);
-    for (Index c = 0; c < V; ++c) head.v[t * V + c] = in.v(seq.batch, s, group_of(h, H, in.v.shape[2]), c);
     if (in.log_decay.present()) head.decay[t] = in.log_decay(seq.batch, s, h);
     if (in.log_input.present()) head.input[t] = in.log_input(seq.batch, s, h);
   }
@@ -159,11 +156,8 @@ Head head_of(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, 
 
 template <class T>
 Memory memory_of(const ScalarDecayStates<const T>& from, Index n, Index h, Index K, Index V) {
-  Memory m{Vector(K * V, 0.0), Vector(K, 0.0), Vector(V, 0.0), 0, 0};
-  for (Index a = 0; a < K; ++a) {
-    for (Index c = 0; c < V && from.state.present(); ++c) m.state[a * V + c] = from.state(n, h, a, c);
-    if (from.norm.present()) m.norm[a] = from.norm(n, h, a);
-  }
+  Memory m{state_of(from.state, n, h, K, V), Vector(K, 0.0), Vector(V, 0.0), 0, 0};
+  for (Index a = 0; a < K && from.norm.present(); ++a) m.norm[a] = from.norm(n, h, a);
   for (Index c = 0; c < V && from.value_sum.present(); ++c) m.value_sum[c] = from.value_sum(n, h, c);
   if (from.count.present()) m.count = from.count(n);
   const bool nothing = !from.state.present() && !from.norm.present() && !from.max.present();
@@ -173,34 +167,23 @@ Memory memory_of(const ScalarDecayStates<const T>& from, Index n, Index h, Index
 
 template <class T>
 void put(const Memory& m, const ScalarDecayStates<T>& to, Index n, Index h, Index K, Index V) {
-  for (Index a = 0; a < K; ++a) {
-    for (Index c = 0; c < V && to.state.present(); ++c) to.state(n, h, a, c) = T(m.state[a * V + c]);
-    if (to.norm.present()) to.norm(n, h, a) = T(m.norm[a]);
-  }
+  put_state(m.state, to.state, n, h, V);
+  for (Index a = 0; a < K && to.norm.present(); ++a) to.norm(n, h, a) = T(m.norm[a]);
   for (Index c = 0; c < V && to.value_sum.present(); ++c) to.value_sum(n, h, c) = T(m.value_sum[c]);
   if (to.max.present()) to.max(n, h) = T(m.max);
   if (to.count.present()) to.count(n) = T(m.count);
 }
 
-// Calls f(sequence, its number, head).
-template <class T, class F>
-void for_each_head(const ScalarDecayInputs<T>& in, F f) {
-  const auto all = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
-  for (std::size_t n = 0; n < all.size(); ++n)
-    for (Index h = 0; h < H; ++h) f(all[n], Index(n), h, H);
-}
-
 // Gradients of one head, in double; grouped heads add theirs up.
 template <class T>
 void head_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayCotangents<T>& given, const Head& head, const Sequence& seq,
-              Index n, Index h, Index H, std::vector<Vector>& sums, const ScalarDecayGradients<T>& grad) {
+              Index n, Index h, Index H, std::array<GroupedGradient<T>, 3>& sums, const ScalarDecayGradients<T>& grad) {
   const Index L = head.T, K = head.K, V = head.V;
   std::vector<Memory> memory{memory_of(in.initial, n, h, K, V)};  // after 0 … T tokens
   for (Index t = 0; t < L; ++t) head.write(t, memory.emplace_back(memory.back()));
   Memory back = memory_of(given.final_states, n, h, K, V);
-  Vector grad_o(L * V, 0.0), grad_q(L * K), grad_k(L * K), grad_v(L * V);
-  for (Index i = 0; given.o.present() && i < L * V; ++i) grad_o[i] = given.o(seq.batch, seq.first + i / V, h, i % V);
+  const Vector grad_o = output_gradient(given.o, seq, h, H, V);
+  Vector grad_q(L * K), grad_k(L * K), grad_v(L * V);
   for (Index t = 0; t < L && head.global; ++t) head.read_vjp(t, memory[L], &grad_o[t * V], back, &grad_q[t * K]);
   for (Index t = L; t-- > 0;) {
     if (!head.global) head.read_vjp(t, memory[t + 1], &grad_o[t * V], back, &grad_q[t * K]);
@@ -210,20 +193,16 @@ void head_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayCotangents<T>& gi
     if (grad.log_input.present()) grad.log_input(seq.batch, seq.first + t, h) = T(token.input);
   }
   put(back, grad.initial, n, h, K, V);
-  const Vector* heads[] = {&grad_q, &grad_k, &grad_v};
-  const View<const T, 4> like[] = {in.q, in.k, in.v};
-  for (int x = 0; x < 3; ++x) {
-    const Index G = like[x].shape[2], D = like[x].shape[3], Tall = like[x].shape[1];
-    for (Index i = 0; i < L * D; ++i)
-      sums[x][((seq.batch * Tall + seq.first + i / D) * G + group_of(h, H, G)) * D + i % D] += (*heads[x])[i];
-  }
+  sums[0].add(grad_q, seq, h, H);
+  sums[1].add(grad_k, seq, h, H);
+  sums[2].add(grad_v, seq, h, H);
 }
 
 }  // namespace
 
 template <class T>
 void reference(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, const ScalarDecayOutputs<T>& out) {
-  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+  each_head(kOp, in, [&](const Sequence& seq, Index n, Index h, Index H) {
     const Head head = head_of(in, options, seq, h, H);
     Memory m = memory_of(in.initial, n, h, head.K, head.V);
     Vector o(head.V);
@@ -246,19 +225,16 @@ void reference(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options
 template <class T>
 void reference_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, const ScalarDecayCotangents<T>& given,
                    const ScalarDecayGradients<T>& grad) {
-  std::vector<Vector> sums{Vector(in.q.size(), 0.0), Vector(in.k.size(), 0.0), Vector(in.v.size(), 0.0)};
-  for_each_head(in, [&](const Sequence& seq, Index n, Index h, Index H) {
+  std::array<GroupedGradient<T>, 3> sums{GroupedGradient<T>(in.q), GroupedGradient<T>(in.k), GroupedGradient<T>(in.v)};
+  each_head(kOp, in, [&](const Sequence& seq, Index n, Index h, Index H) {
     ScalarDecayGradients<T> to = grad;
     to.initial.max = {};
     to.initial.count = {};
     head_vjp(in, given, head_of(in, options, seq, h, H), seq, n, h, H, sums, to);
   });
-  const View<T, 4> views[] = {grad.q, grad.k, grad.v};
-  for (int x = 0; x < 3; ++x) {
-    const auto& s = views[x].shape;
-    for (Index i = 0; views[x].present() && i < views[x].size(); ++i)
-      views[x](i / (s[3] * s[2] * s[1]), i / (s[3] * s[2]) % s[1], i / s[3] % s[2], i % s[3]) = T(sums[x][i]);
-  }
+  sums[0].put(grad.q);
+  sums[1].put(grad.k);
+  sums[2].put(grad.v);
 }
 
 template void reference(const ScalarDecayInputs<float>&, const ScalarDecayOptions&, const ScalarDecayOutputs<float>&);
