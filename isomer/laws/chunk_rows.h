@@ -9,6 +9,12 @@ struct Columns {
   Index begin, width;
 };
 
+/// Head h of sequence n, and the columns of its state that a task works on.
+struct HeadColumns {
+  Index n, h;
+  Columns columns;
+};
+
 namespace chunk {
 
 /// Rows of dense elements, `stride` apart.
@@ -16,6 +22,13 @@ template <class T>
 struct Rows {
   T* data;
   Index stride;
+};
+
+/// C tokens of one head. A law's tokens add its gates.
+template <class T>
+struct Tokens {
+  Index C, K, V;
+  Rows<const T> q, k, v;
 };
 
 /// Rows that vectors are stored to have kPad elements to spare: the columns of the widest tile of any instruction set.

@@ -126,17 +126,18 @@ template <class T>
 [[nodiscard]] chunk::Rows<T> only(Columns columns, chunk::Rows<T> x) {
   return {x.data ? x.data + columns.begin : nullptr, x.stride};
 }
-/// These columns of the state of head h of sequence n into [K,width], zeros if there is none, and back.
+/// These columns of the state of a head into [K,width], zeros if there is none, and back.
 template <class T>
-void fetch_columns(const View<const T, 4>& from, Index n, Index h, Columns columns, Index K, T* state) {
+void fetch_state(const View<const T, 4>& from, const HeadColumns& at, Index K, T* state) {
+  const auto [begin, width] = at.columns;
   for (Index a = 0; a < K; ++a)
-    for (Index c = 0; c < columns.width; ++c)
-      state[a * columns.width + c] = from.present() ? from(n, h, a, columns.begin + c) : T(0);
+    for (Index c = 0; c < width; ++c) state[a * width + c] = from.present() ? from(at.n, at.h, a, begin + c) : T(0);
 }
 template <class T>
-void store_columns(const T* state, Columns columns, Index K, const View<T, 4>& to, Index n, Index h) {
+void store_state(const T* state, Index K, const View<T, 4>& to, const HeadColumns& at) {
+  const auto [begin, width] = at.columns;
   for (Index a = 0; a < K && to.present(); ++a)
-    for (Index c = 0; c < columns.width; ++c) to(n, h, a, columns.begin + c) = state[a * columns.width + c];
+    for (Index c = 0; c < width; ++c) to(at.n, at.h, a, begin + c) = state[a * width + c];
 }
 /// `rows` dense rows of these columns into rows of all V.
 template <class T>

@@ -86,7 +86,6 @@ void channel_decay_vjp(const ChannelDecayInputs<T>& in, const ChannelDecayOption
   const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, true, context.workspace());
   ChannelDecayCotangents<T> dense = given;
   dense.o = dense_rows(given.o, context.workspace());
-  if (given.tape && !given.tape->holds(plan.C, plan.all_edges() * plan.state_size())) dense.tape = nullptr;
   const std::array<View<T, 4>, 4> wanted{grad.q, grad.k, grad.v, grad.log_decay};
   std::array<View<T, 4>, 4> heads;
   for (int x = 0; x < 4; ++x) heads[x] = head_output(wanted[x], shape.H, context.workspace());

@@ -41,35 +41,36 @@ struct Backward {
     io.ahead.add(io.grad_k.data, io.grad_k.stride, K, C);
     io.ahead.add(io.grad_log_decay.data, io.grad_log_decay.stride, K, C);
     if (c == 0) return io;
-    plan.add_gates_and_keys(io.ahead, n, h, c - 1);
-    plan.add_queries_and_values(io.ahead, n, h, c - 1);
+    plan.add_ahead(io.ahead, n, h, c - 1, plan.all_columns());
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     io.ahead.add(next.data, next.stride, V, plan.C);
     io.ahead.add(plan.state(edges, n, h, c - 1), K, K, V);
     return io;
   }
 
+  struct TaskScratch {
+    Scratch<T> chunk;
+    BackwardScratch<T> backward;
+  };
+  [[nodiscard]] TaskScratch take_scratch(Workspace& workspace) const {
+    return {plan.take_scratch(workspace), plan.take_backward_scratch(workspace)};
+  }
+  [[nodiscard]] T* enter(const HeadColumns& at, const TaskScratch&, Workspace& workspace) const {
+    T* back = workspace.take<T>(plan.edge_size());
+    fetch_state(given.final_state, at, plan.K, back);
+    return back;
+  }
   // All gradients of chunk c, given the gradient of the state after it, which becomes that of the state before.
   template <Isa I>
-  void chunk(Index n, Index h, Index c, const Scratch<T>& s, const BackwardScratch<T>& b, T* back) const {
+  void chunk(const HeadColumns& at, Index c, const TaskScratch& s, T* back) const {
+    const auto& [n, h, columns] = at;
     const Tokens<T> x = plan.tokens(n, h, c);
-    Kernels<T, I>::load(x, Reach::block, s, nullptr);
-    Kernels<T, I>::backward(x, plan.rule(h), s, b, plan.state(edges, n, h, c), back, rows_ahead(n, h, c));
+    Kernels<T, I>::load(x, Reach::block, s.chunk, nullptr);
+    Kernels<T, I>::backward(x, plan.rule(h), s.chunk, s.backward, plan.state(edges, n, h, c), back, rows_ahead(n, h, c));
   }
-
-  // Heads h … h + count − 1, chunk after chunk from the last.
   template <Isa I>
-  void group(Index n, Index h, Index count, Workspace& workspace) const {
-    const Scratch<T> s = plan.take_scratch(workspace);
-    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    T* back[kNeighbours];
-    for (Index g = 0; g < count; ++g) {
-      back[g] = workspace.take<T>(plan.state_size());
-      plan.fetch(given.final_state, n, h + g, back[g]);
-    }
-    for (Index c = plan.chunks(n); c-- > 0;)
-      for (Index g = 0; g < count; ++g) chunk<I>(n, h + g, c, s, b, back[g]);
-    for (Index g = 0; g < count; ++g) plan.store(back[g], grad.initial_state, n, h + g);
+  void leave(const HeadColumns& at, const TaskScratch&, const T* back) const {
+    store_state(back, plan.K, grad.initial_state, at);
   }
 
   // All chunks side by side: what their outputs give to the gradients of states, a pass over these, then all gradients.
@@ -77,39 +78,37 @@ struct Backward {
   void split() const {
     const Index P = padded(plan.K);
     Workspace& own = context.workspace();
-    T* back = own.take<T>(plan.all_edges() * plan.state_size());
+    T* back = own.take<T>(plan.all_edges() * plan.edge_size());
     T* carries = own.take<T>(plan.all_edges() * P);
     context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
       const auto [n, h, c] = plan.place(i);
-      const Scratch<T> s = plan.take_scratch(workspace);
-      const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
+      const TaskScratch s = take_scratch(workspace);
       const Tokens<T> x = plan.tokens(n, h, c);
-      Kernels<T, I>::load(x, Reach::block, s, nullptr);
-      Kernels<T, I>::backward_state(x, plan.rule(h), s, b, plan.rows(given.o, n, h, c), plan.state(back, n, h, c));
-      std::copy_n(s.carry, P, carries + plan.edge_index(n, h, c) * P);
+      Kernels<T, I>::load(x, Reach::block, s.chunk, nullptr);
+      Kernels<T, I>::backward_state(x, plan.rule(h), s.chunk, s.backward, plan.rows(given.o, n, h, c), plan.state(back, n, h, c));
+      std::copy_n(s.chunk.carry, P, carries + plan.edge_index(n, h, c) * P);
     });
     pass<I>(back, carries);
     context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
       const auto [n, h, c] = plan.place(i);
-      const Scratch<T> s = plan.take_scratch(workspace);
-      const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-      T* after = workspace.take<T>(plan.state_size());
+      const TaskScratch s = take_scratch(workspace);
+      T* after = workspace.take<T>(plan.edge_size());
       std::memcpy(after, plan.state(back, n, h, c + 1), std::size_t(plan.K * plan.V) * sizeof(T));
-      chunk<I>(n, h, c, s, b, after);
+      chunk<I>({n, h, plan.all_columns()}, c, s, after);
     });
     for (Index i = 0; i < plan.heads(); ++i) {
-      const Index n = i / plan.H, h = i % plan.H;
-      plan.store(plan.state(back, n, h, 0), grad.initial_state, n, h);
+      const HeadColumns at = plan.head(i);
+      store_state(plan.state(back, at.n, at.h, 0), plan.K, grad.initial_state, at);
     }
   }
 
   template <Isa I>
   void pass(T* back, const T* carries) const {
     for (Index i = 0; i < plan.heads(); ++i) {
-      const Index n = i / plan.H, h = i % plan.H;
-      plan.fetch(given.final_state, n, h, plan.state(back, n, h, plan.chunks(n)));
+      const HeadColumns at = plan.head(i);
+      fetch_state(given.final_state, at, plan.K, plan.state(back, at.n, at.h, plan.chunks(at.n)));
     }
     const Index rows = std::max<Index>(1, kSlice / plan.V), slices = ceil_div(plan.K, rows);
     context.parallel(plan.heads() * slices, [&](Index i, Workspace&) {
@@ -132,10 +131,10 @@ struct Backward {
   }
 
   void run() const {
-    with_isa(context.isa(), [&]<Isa I>() {
-      if (plan.split) return split<I>();
-      plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) { group<I>(n, h, count, workspace); });
-    });
+    if (plan.split)
+      with_isa(context.isa(), [&]<Isa I>() { split<I>(); });
+    else
+      carry_groups<Order::backward>(*this, context);
     if (bonus) sum_bonus();
   }
 };
@@ -145,13 +144,8 @@ struct Backward {
 template <class T>
 void backward(const Plan<T>& plan, const ChannelDecayCotangents<T>& given, const ChannelDecayGradients<T>& grad,
               Context& context) {
-  T* edges = given.tape ? given.tape->edges.data() : nullptr;
-  if (!edges) {
-    edges = context.workspace().template take<T>(plan.all_edges() * plan.state_size());
-    forward_edges(plan, edges, context);
-  }
   T* bonus = grad.bonus.present() ? context.workspace().template take<T>(plan.all_chunks() * plan.K) : nullptr;
-  Backward<T>{plan, given, grad, edges, bonus, context}.run();
+  Backward<T>{plan, given, grad, edges_of(given.tape, plan, context), bonus, context}.run();
 }
 
 template void backward(const Plan<float>&, const ChannelDecayCotangents<float>&, const ChannelDecayGradients<float>&, Context&);

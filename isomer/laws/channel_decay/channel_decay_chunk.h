@@ -28,9 +28,8 @@ struct Rule {
 
 /// C tokens of one head.
 template <class T>
-struct Tokens {
-  Index C, K, V;
-  Rows<const T> q, k, v, log_decay;
+struct Tokens : chunk::Tokens<T> {
+  Rows<const T> log_decay;
   bool empty;  // the state before these is zero
 };
 

@@ -30,16 +30,11 @@ template <class T>
 Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& options, Form form, bool taped,
                   Workspace& scratch) {
   const Index H = in.log_decay.shape[2], K = in.q.shape[3], V = in.v.shape[3], P = padded(K);
-  PoolVector<Sequence> all = sequences("channel_decay", in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index C = options.chunk > 0 ? options.chunk : best_chunk(costs_of(taped, Index(all.size()) * H), K, V);
   const double scale = options.scale.value_or(1 / std::sqrt(double(K)));
-  const bool before = options.read == ChannelDecayOptions::Read::before;
-  Plan<T> plan{
-      make_chunks(std::move(all), H, C, form == Form::parallel), in, K, V, scale, before, form != Form::parallel, nullptr, 0};
-  plan.in.q = dense_rows(in.q, scratch);
-  plan.in.k = dense_rows(in.k, scratch);
-  plan.in.v = dense_rows(in.v, scratch);
-  plan.in.log_decay = dense_rows(in.log_decay, scratch);
+  const bool before = options.read == ChannelDecayOptions::Read::before, whole = form == Form::parallel;
+  const auto chosen = [&](Index heads) { return best_chunk(costs_of(taped, heads), K, V); };
+  Plan<T> plan{cut_heads("channel_decay", in, options.chunk, whole, chosen), in, scale, before, !whole, nullptr, 0};
+  for (View<const T, 4>* x : {&plan.in.q, &plan.in.k, &plan.in.v, &plan.in.log_decay}) *x = dense_rows(*x, scratch);
   if (!before) return plan;
   if (in.bonus.present() && in.bonus.stride[1] == 1 && K == P) {
     plan.bonus = in.bonus.data, plan.bonus_stride = in.bonus.stride[0];
@@ -55,29 +50,16 @@ Plan<T> make_plan(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& op
 
 template <class T>
 Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
-  return {.C = tokens_of(n, c),
-          .K = K,
-          .V = V,
-          .q = rows(in.q, n, h, c),
-          .k = rows(in.k, n, h, c),
-          .v = rows(in.v, n, h, c),
-          .log_decay = rows(in.log_decay, n, h, c),
-          .empty = c == 0 && !in.initial_state.present()};
+  return {tokens_of_head(in, n, h, c), rows(in.log_decay, n, h, c), c == 0 && !in.initial_state.present()};
 }
 
 template <class T>
-void Plan<T>::add_gates_and_keys(Ahead<T>& ahead, Index n, Index h, Index c) const {
-  if (c < 0 || c >= chunks(n)) return;
-  const Tokens<T> x = tokens(n, h, c);
-  ahead.add(x.log_decay.data, x.log_decay.stride, K, x.C);
-  ahead.add(x.k.data, x.k.stride, K, x.C);
-}
-template <class T>
-void Plan<T>::add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c, Columns columns) const {
+void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const {
   if (c < 0 || c >= chunks(n)) return;
   const Tokens<T> x = only(columns, tokens(n, h, c));
-  ahead.add(x.v.data, x.v.stride, x.V, x.C);
-  ahead.add(x.q.data, x.q.stride, K, x.C);
+  for (const Rows<const T>& rows : {x.log_decay, x.k}) all.add(rows.data, rows.stride, K, x.C);
+  all.add(x.v.data, x.v.stride, x.V, x.C);
+  all.add(x.q.data, x.q.stride, K, x.C);
 }
 
 template <class T>

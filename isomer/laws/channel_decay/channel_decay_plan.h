@@ -2,15 +2,14 @@
 // How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
 #include "isomer/laws/channel_decay/channel_decay.h"
 #include "isomer/laws/channel_decay/channel_decay_chunk.h"
-#include "isomer/laws/chunks.h"
+#include "isomer/laws/chunk_pass.h"
 #include "isomer/laws/planner.h"
 
 namespace isomer::channel_decay_detail {
 
 template <class T>
-struct Plan : Chunks {
+struct Plan : StateChunks {
   ChannelDecayInputs<T> in;  // the last axis of q, k, v and log_decay is dense
-  Index K, V;
   double scale;
   bool before;
   bool walks;      // chunks that come one after the other are walked through a few tokens at a time
@@ -19,31 +18,16 @@ struct Plan : Chunks {
 
   [[nodiscard]] Rule<T> rule(Index h) const { return {before, scale, bonus + h * bonus_stride}; }
   /// States are kept a cache line apart.
-  [[nodiscard]] Index state_size() const { return round_up(K * V, kPad); }
-  [[nodiscard]] T* state(T* edges, Index n, Index h, Index c) const { return edges + edge_index(n, h, c) * state_size(); }
-  [[nodiscard]] Columns all_columns() const { return {0, V}; }
+  [[nodiscard]] Index edge_size() const { return round_up(K * V, kPad); }
+  [[nodiscard]] T* state(T* edges, Index n, Index h, Index c) const { return edges + edge_index(n, h, c) * edge_size(); }
   /// [K + C, V]: a state and the values of a chunk.
   [[nodiscard]] T* take_state_and_values(Workspace& workspace) const { return workspace.take<T>((K + C) * V + kPad); }
   [[nodiscard]] Scratch<T> take_scratch(Workspace& workspace) const;
   [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
 
-  /// Columns of the state of head h of sequence n into [K,width], zeros if there is none, and back.
-  void fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const {
-    fetch_columns(from, n, h, columns, K, state);
-  }
-  void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const {
-    store_columns(state, columns, K, to, n, h);
-  }
-  void fetch(const View<const T, 4>& from, Index n, Index h, T* state) const { fetch(from, n, h, all_columns(), state); }
-  void store(const T* state, const View<T, 4>& to, Index n, Index h) const { store(state, all_columns(), to, n, h); }
-
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
-  /// Asks for inputs of chunk c of the head, if there is such a chunk: what is loaded first, and the rest with some columns of v.
-  void add_gates_and_keys(Ahead<T>& ahead, Index n, Index h, Index c) const;
-  void add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c, Columns columns) const;
-  void add_queries_and_values(Ahead<T>& ahead, Index n, Index h, Index c) const {
-    add_queries_and_values(ahead, n, h, c, all_columns());
-  }
+  /// All that chunk c of a head reads (of the values, some columns), nothing if there is no such chunk.
+  void add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const;
 };
 
 /// What Form::automatic takes for so many heads of all sequences.

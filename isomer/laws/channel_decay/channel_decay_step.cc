@@ -8,20 +8,15 @@ namespace {
 template <class T, Isa I>
 void step_head(const Plan<T>& plan, Index n, Index h, const ChannelDecayOutputs<T>& out, Workspace& workspace) {
   const Index P = padded(plan.K), L = plan.sequences[n].length;
-  const auto& initial = plan.in.initial_state;
-  const auto& last = out.final_state;
-  const bool read_in_place = L > 0 && in_place(initial), write_in_place = L > 0 && in_place(last);
-  T* state = read_in_place && write_in_place ? nullptr : workspace.take<T>(plan.state_size());
-  if (!read_in_place) plan.fetch(initial, n, h, state);
-  const StepState<T> s{.from = read_in_place ? Rows<const T>{initial.at(n, h), initial.stride[2]} : Rows<const T>{state, plan.V},
-                       .to = write_in_place ? Rows<T>{last.at(n, h), last.stride[2]} : Rows<T>{state, plan.V},
-                       .q = workspace.take<T>(P),
-                       .k = workspace.take<T>(P),
-                       .decay = workspace.take<T>(P)};
+  const HeadColumns at{n, h, plan.all_columns()};
+  const StatePlace<T> state = place_state(plan.in.initial_state, out.final_state, n, h, plan.K, plan.V, L > 0, workspace);
+  if (state.fetched) fetch_state(plan.in.initial_state, at, plan.K, state.fetched);
+  const StepState<T> s{
+      .from = state.from, .to = state.to, .q = workspace.take<T>(P), .k = workspace.take<T>(P), .decay = workspace.take<T>(P)};
   Tokens<T> x = plan.tokens(n, h, 0);
   x.C = L;
   Kernels<T, I>::step(x, plan.rule(h), s, plan.rows(out.o, n, h, 0));
-  if (!write_in_place) plan.store(state, last, n, h);
+  if (state.kept) store_state(state.kept, plan.K, out.final_state, at);
 }
 
 }  // namespace

@@ -119,7 +119,6 @@ void delta_vjp(const DeltaInputs<T>& in, const DeltaOptions& options, Form form,
   const Plan<T> plan = make_plan(in, chunked, true, scratch);
   DeltaCotangents<T> dense = given;
   dense.o = dense_rows(given.o, scratch);
-  if (given.tape && !given.tape->holds(plan.C, plan.all_edges() * plan.edge_size())) dense.tape = nullptr;
   DeltaGradients<T> to = grad;
   const std::array<View<T, 4> DeltaGradients<T>::*, 6> rows{&DeltaGradients<T>::q, &DeltaGradients<T>::k,
                                                             &DeltaGradients<T>::v, &DeltaGradients<T>::a,

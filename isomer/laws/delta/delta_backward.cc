@@ -1,6 +1,5 @@
 // The order of the chunks, backward: as forward (delta_forward.cc), from the last chunk to the first.
 #include <algorithm>
-#include <cstring>
 
 #include "isomer/laws/delta/delta_plan.h"
 
@@ -10,8 +9,6 @@ namespace {
 
 template <class T>
 struct Backward {
-  using Slice = typename Plan<T>::Slice;
-
   const Plan<T>& plan;
   const DeltaCotangents<T>& given;
   const DeltaGradients<T>& grad;
@@ -46,23 +43,27 @@ struct Backward {
     return io;
   }
 
-  // Heads h … h + count − 1, chunk after chunk from the last.
+  struct TaskScratch {
+    Matrices<T> matrices;
+    LoadScratch<T> load;
+    BackwardScratch<T> backward;
+  };
+  [[nodiscard]] TaskScratch take_scratch(Workspace& workspace) const {
+    return {plan.take_matrices(workspace), plan.take_load_scratch(workspace), plan.take_backward_scratch(workspace)};
+  }
+  [[nodiscard]] T* enter(const HeadColumns& at, const TaskScratch&, Workspace& workspace) const {
+    T* back = workspace.take<T>(round_up(plan.K * plan.V, kPad));
+    fetch_state(given.final_state, at, plan.K, back);
+    return back;
+  }
   template <Isa I>
-  void group(Index n, Index h, Index count, Workspace& workspace) const {
-    const Matrices<T> m = plan.take_matrices(workspace);
-    const LoadScratch<T> s = plan.take_load_scratch(workspace);
-    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    const auto columns = plan.all_columns();
-    const Index each = round_up(plan.K * plan.V, kPad);
-    T* backs = workspace.take<T>(count * each);
-    for (Index i = 0; i < count; ++i) plan.fetch(given.final_state, n, h + i, columns, backs + i * each);
-    for (Index c = plan.chunks(n); c-- > 0;)
-      for (Index i = 0; i < count; ++i) {
-        T* back = backs + i * each;
-        Kernels<T, I>::backward(plan.tokens(n, h + i, c), plan.rule, m, s, edge(n, h + i, c), edge(n, h + i, c + 1), back, b,
-                                rows_ahead(n, h + i, c));
-      }
-    for (Index i = 0; i < count; ++i) plan.store(backs + i * each, columns, grad.initial_state, n, h + i);
+  void chunk(const HeadColumns& at, Index c, const TaskScratch& s, T* back) const {
+    Kernels<T, I>::backward(plan.tokens(at.n, at.h, c), plan.rule, s.matrices, s.load, edge(at.n, at.h, c),
+                            edge(at.n, at.h, c + 1), back, s.backward, rows_ahead(at.n, at.h, c));
+  }
+  template <Isa I>
+  void leave(const HeadColumns& at, const TaskScratch&, const T* back) const {
+    store_state(back, plan.K, grad.initial_state, at);
   }
 
   // What a chunk of a wave leaves for the later passes.
@@ -77,25 +78,17 @@ struct Backward {
 
   // Columns of the gradient of one head's state, over chunks [first, last) from the last.
   template <Isa I>
-  void carry(const Slice& slice, Index first, Index last, const Waiting* waiting, T* back, Workspace& workspace) const {
+  void carry(const HeadColumns& at, Index first, Index last, const Waiting* waiting, T* back, Workspace& workspace) const {
     const Workspace::Scope scope(workspace);
-    const Index n = slice.n, h = slice.h;
-    const Columns columns = slice.columns;
+    const auto& [n, h, columns] = at;
     const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    const auto spread = [&](const T* from, T* to, Index rows) {
-      for (Index i = 0; i < rows; ++i)
-        std::memcpy(to + i * plan.V + columns.begin, from + i * columns.width, std::size_t(columns.width) * sizeof(T));
-    };
     for (Index c = last; c-- > first;) {
       const Waiting& w = waiting[c - first];
-      Tokens<T> x = plan.tokens(n, h, c);
-      x.V = columns.width;
-      Rows<const T> grad_o = plan.rows(given.o, n, h, c);
-      if (grad_o.data) grad_o.data += columns.begin;
-      spread(back, w.back, plan.K);
-      Kernels<T, I>::retreat(x, plan.rule, w.m, b, grad_o, back);
-      spread(b.grads, w.grads, 2 * x.C);
-      spread(b.grad_z, w.grad_z, plan.rule.writes() * x.C);
+      const Tokens<T> x = only(columns, plan.tokens(n, h, c));
+      put_columns(back, columns, plan.K, w.back, plan.V);
+      Kernels<T, I>::retreat(x, plan.rule, w.m, b, only(columns, plan.rows(given.o, n, h, c)), back);
+      put_columns(b.grads, columns, 2 * x.C, w.grads, plan.V);
+      put_columns(b.grad_z, columns, plan.rule.writes() * x.C, w.grad_z, plan.V);
     }
   }
 
@@ -119,10 +112,7 @@ struct Backward {
     Waiting* waiting = own.take<Waiting>(kBuffers * heads * wave);
     for (Index i = 0; i < kBuffers * heads * wave; ++i) waiting[i] = take_waiting(own);
     T* backs = own.take<T>(heads * slices * each);
-    for (Index i = 0; i < heads * slices; ++i) {
-      const auto [n, h, columns] = plan.slice(i);
-      plan.fetch(given.final_state, n, h, columns, backs + i * each);
-    }
+    for (Index i = 0; i < heads * slices; ++i) fetch_state(given.final_state, plan.slice(i), plan.K, backs + i * each);
     const Index waves = ceil_div(plan.longest(), wave), tasks = heads * wave;
     const auto buffer = [&](Index w) { return waiting + w % kBuffers * tasks; };
     // The chunk of a task of wave w: made ready, or finished.
@@ -141,23 +131,18 @@ struct Backward {
       context.parallel(carries + finishes + loads, [&](Index task, Workspace& workspace) {
         if (task >= carries + finishes) return visit(w - 1, task - carries - finishes, false, workspace);
         if (task >= carries) return visit(w + 1, task - carries, true, workspace);
-        const Slice slice = plan.slice(task);
+        const HeadColumns slice = plan.slice(task);
         const Index first = w * wave;
         carry<I>(slice, first, std::min(first + wave, plan.chunks(slice.n)), buffer(w) + task / slices * wave,
                  backs + task * each, workspace);
       });
     }
-    for (Index i = 0; i < heads * slices; ++i) {
-      const auto [n, h, columns] = plan.slice(i);
-      plan.store(backs + i * each, columns, grad.initial_state, n, h);
-    }
+    for (Index i = 0; i < heads * slices; ++i) store_state(backs + i * each, plan.K, grad.initial_state, plan.slice(i));
   }
 
   void run() const {
-    with_isa(context.isa(), [&]<Isa I>() {
-      if (plan.split) return split<I>();
-      plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) { group<I>(n, h, count, workspace); });
-    });
+    if (!plan.split) return carry_groups<Order::backward>(*this, context);
+    with_isa(context.isa(), [&]<Isa I>() { split<I>(); });
   }
 };
 
@@ -165,13 +150,7 @@ struct Backward {
 
 template <class T>
 void backward(const Plan<T>& plan, const DeltaCotangents<T>& given, const DeltaGradients<T>& grad, Context& context) {
-  const T* edges = given.tape ? given.tape->edges.data() : nullptr;
-  if (!edges) {
-    T* own = context.workspace().template take<T>(plan.all_edges() * plan.edge_size());
-    forward_edges(plan, own, context);
-    edges = own;
-  }
-  Backward<T>{plan, given, grad, edges, context}.run();
+  Backward<T>{plan, given, grad, edges_of(given.tape, plan, context), context}.run();
 }
 
 template void backward(const Plan<float>&, const DeltaCotangents<float>&, const DeltaGradients<float>&, Context&);

@@ -26,9 +26,8 @@ struct Rule {
 
 /// C tokens of one head. V may be a part of the columns: they are independent but for finish().
 template <class T>
-struct Tokens {
-  Index C, K, V;
-  Rows<const T> q, k, v, a, b;
+struct Tokens : chunk::Tokens<T> {
+  Rows<const T> a, b;
   Rows<const T> beta, log_decay;  // beta one element a row, log_decay rule.gates(K)
 };
 

@@ -12,47 +12,42 @@ struct Forward {
   View<T, 4> o;  // absent: only edges are wanted
   View<T, 4> final_state;
   T* edges;  // where to keep every edge; null: nowhere
-  Context& context;
 
   // Where the columns of an edge are kept, if they are.
-  [[nodiscard]] Kept<T> kept(Index n, Index h, Index c, Columns columns) const {
-    T* edge = plan.edge(edges, n, h, c);
+  [[nodiscard]] Kept<T> kept(const HeadColumns& at, Index c) const {
+    T* edge = plan.edge(edges, at.n, at.h, c);
     if (!edge) return {nullptr, {nullptr, 0}};
-    return {edge + columns.begin * plan.K, only(columns, Rows<T>{edge + plan.K * plan.V, plan.V})};
+    return {edge + at.columns.begin * plan.K, only(at.columns, Rows<T>{edge + plan.K * plan.V, plan.V})};
   }
 
-  // Some columns of heads h … h + count − 1, chunk after chunk.
+  struct TaskScratch {
+    Matrices<T> matrices;
+    LoadScratch<T> load;
+  };
+  [[nodiscard]] TaskScratch take_scratch(Workspace& workspace) const {
+    return {plan.take_matrices(workspace), plan.take_load_scratch(workspace)};
+  }
+  [[nodiscard]] T* enter(const HeadColumns& at, const TaskScratch&, Workspace& workspace) const {
+    T* state = workspace.take<T>(round_up(plan.K * at.columns.width, kPad));
+    fetch_state(plan.in.initial_state, at, plan.K, state);
+    return state;
+  }
   template <Isa I>
-  void group(Index n, Index h, Index count, Columns columns, Workspace& workspace) const {
-    const Matrices<T> m = plan.take_matrices(workspace);
-    const LoadScratch<T> s = plan.take_load_scratch(workspace);
-    const Index each = round_up(plan.K * columns.width, kPad), chunks = plan.chunks(n);
-    T* all = workspace.take<T>(count * each);
-    for (Index i = 0; i < count; ++i) plan.fetch(plan.in.initial_state, n, h + i, columns, all + i * each);
-    for (Index c = 0; c < chunks; ++c)
-      for (Index i = 0; i < count; ++i) {
-        const Rows<T> to = only(columns, plan.rows(o, n, h + i, c));
-        const Kept<T> next = kept(n, h + i, c + 1, columns);
-        Ahead<T> ahead;
-        ahead.add(to.data, to.stride, columns.width, plan.tokens_of(n, c));
-        plan.add_ahead(ahead, n, h + i, c + 1, columns);
-        ahead.add(next.state_t, plan.K, plan.K, columns.width);
-        if (c + 1 < chunks) ahead.add(next.z.data, next.z.stride, columns.width, plan.N());
-        Kernels<T, I>::forward(only(columns, plan.tokens(n, h + i, c)), plan.rule, m, s, all + i * each,
-                               kept(n, h + i, c, columns), to, ahead);
-      }
-    for (Index i = 0; i < count; ++i) {
-      Kernels<T, I>::keep(plan.K, columns.width, all + i * each, kept(n, h + i, chunks, columns));
-      plan.store(all + i * each, columns, final_state, n, h + i);
-    }
+  void chunk(const HeadColumns& at, Index c, const TaskScratch& s, T* state) const {
+    const auto& [n, h, columns] = at;
+    const Rows<T> to = only(columns, plan.rows(o, n, h, c));
+    const Kept<T> next = kept(at, c + 1);
+    Ahead<T> ahead;
+    ahead.add(to.data, to.stride, columns.width, plan.tokens_of(n, c));
+    plan.add_ahead(ahead, n, h, c + 1, columns);
+    ahead.add(next.state_t, plan.K, plan.K, columns.width);
+    if (c + 1 < plan.chunks(n)) ahead.add(next.z.data, next.z.stride, columns.width, plan.N());
+    Kernels<T, I>::forward(only(columns, plan.tokens(n, h, c)), plan.rule, s.matrices, s.load, state, kept(at, c), to, ahead);
   }
-
-  void run() const {
-    with_isa(context.isa(), [&]<Isa I>() {
-      plan.each_slice(context, plan.V, [&](Index n, Index h, Index count, Columns columns, Workspace& workspace) {
-        group<I>(n, h, count, columns, workspace);
-      });
-    });
+  template <Isa I>
+  void leave(const HeadColumns& at, const TaskScratch&, T* state) const {
+    Kernels<T, I>::keep(plan.K, at.columns.width, state, kept(at, plan.chunks(at.n)));
+    store_state(state, plan.K, final_state, at);
   }
 };
 
@@ -61,12 +56,12 @@ struct Forward {
 template <class T>
 void forward(const Plan<T>& plan, const DeltaOutputs<T>& out, Context& context) {
   T* edges = out.tape ? out.tape->record(plan.C, plan.all_edges() * plan.edge_size()) : nullptr;
-  Forward<T>{plan, out.o, out.final_state, edges, context}.run();
+  carry_slices<Order::forward>(Forward<T>{plan, out.o, out.final_state, edges}, context);
 }
 
 template <class T>
 void forward_edges(const Plan<T>& plan, T* edges, Context& context) {
-  Forward<T>{plan, {}, {}, edges, context}.run();
+  carry_slices<Order::forward>(Forward<T>{plan, {}, {}, edges}, context);
 }
 
 template void forward(const Plan<float>&, const DeltaOutputs<float>&, Context&);

@@ -34,16 +34,9 @@ Choice choose(bool low_rank, bool taped, Index T, Index K, Index V) {
 
 template <class T>
 Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
-  return {.C = tokens_of(n, c),
-          .K = K,
-          .V = V,
-          .q = rows(in.q, n, h, c),
-          .k = rows(in.k, n, h, c),
-          .v = rows(in.v, n, h, c),
-          .a = rows(in.a, n, h, c),
-          .b = rows(in.b, n, h, c),
-          .beta = rows(in.beta, n, h, c),
-          .log_decay = rule.gate == Gate::key ? rows(in.key_log_decay, n, h, c) : rows(in.log_decay, n, h, c)};
+  const auto at = [&](const auto& x) { return rows(x, n, h, c); };
+  return {tokens_of_head(in, n, h, c), at(in.a), at(in.b), at(in.beta),
+          rule.gate == Gate::key ? at(in.key_log_decay) : at(in.log_decay)};
 }
 
 template <class T>
@@ -64,17 +57,13 @@ void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns column
 
 template <class T>
 Plan<T> make_plan(const DeltaInputs<T>& in, const DeltaOptions& options, bool taped, Workspace& scratch) {
-  const Index K = in.q.shape[3], H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
-  const Index C = options.chunk > 0 ? options.chunk : chunk_of(in.a.present(), taped, K, in.v.shape[3]);
+  const bool low_rank = in.a.present();
+  const Index K = in.q.shape[3], V = in.v.shape[3];
   const Gate gate = in.key_log_decay.present() ? Gate::key : in.log_decay.present() ? Gate::head : Gate::none;
-  Plan<T> plan{make_chunks(sequences("delta", in.q.shape[0], in.q.shape[1], in.offsets), H, C),
-               in,
-               {.gate = gate,
-                .low_rank = in.a.present(),
-                .l2norm = options.l2norm,
-                .scale = options.scale.value_or(1 / std::sqrt(double(K)))},
-               K,
-               in.v.shape[3]};
+  Plan<T> plan{
+      cut_heads("delta", in, options.chunk, false, [&](Index) { return chunk_of(low_rank, taped, K, V); }),
+      in,
+      {.gate = gate, .low_rank = low_rank, .l2norm = options.l2norm, .scale = options.scale.value_or(1 / std::sqrt(double(K)))}};
   for (View<const T, 4>* x : {&plan.in.q, &plan.in.k, &plan.in.v, &plan.in.key_log_decay, &plan.in.a, &plan.in.b})
     *x = dense_rows(*x, scratch);
   return plan;

@@ -1,6 +1,6 @@
 #pragma once
 // How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
-#include "isomer/laws/chunks.h"
+#include "isomer/laws/chunk_pass.h"
 #include "isomer/laws/delta/delta.h"
 #include "isomer/laws/delta/delta_chunk.h"
 
@@ -13,10 +13,9 @@ inline constexpr Index kSlice = 32;
 inline constexpr Index kBackwardWave = 8;
 
 template <class T>
-struct Plan : Chunks {
+struct Plan : StateChunks {
   DeltaInputs<T> in;  // the last axis of q, k, v, a, b and key_log_decay is dense
   Rule rule;
-  Index K, V;
 
   /// Rows of z in a chunk of C tokens.
   [[nodiscard]] Index N() const { return rule.writes() * C; }
@@ -36,14 +35,9 @@ struct Plan : Chunks {
   [[nodiscard]] LoadScratch<T> take_load_scratch(Workspace& workspace) const;
   [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
 
-  [[nodiscard]] Columns all_columns() const { return {0, V}; }
   /// Few heads, backward: gradients of states are carried slice by slice over a wave of chunks whose matrices are ready.
-  struct Slice {
-    Index n, h;
-    Columns columns;
-  };
   [[nodiscard]] Index slices() const { return ceil_div(V, kSlice); }
-  [[nodiscard]] Slice slice(Index i) const {
+  [[nodiscard]] HeadColumns slice(Index i) const {
     const Index head = i / slices(), begin = i % slices() * kSlice;
     return {head / H, head % H, {begin, V - begin < kSlice ? V - begin : kSlice}};
   }
@@ -51,14 +45,6 @@ struct Plan : Chunks {
   [[nodiscard]] Index wave(Index chunks) const { return heads() > 0 && heads() < chunks ? chunks / heads() : 1; }
   /// The most chunks of a sequence.
   [[nodiscard]] Index longest() const;
-
-  /// Columns of the state of head h of sequence n into [K,width], zeros if there is none, and back.
-  void fetch(const View<const T, 4>& from, Index n, Index h, Columns columns, T* state) const {
-    fetch_columns(from, n, h, columns, K, state);
-  }
-  void store(const T* state, Columns columns, const View<T, 4>& to, Index n, Index h) const {
-    store_columns(state, columns, K, to, n, h);
-  }
 };
 
 /// What Form::automatic takes: step or chunk.

@@ -79,7 +79,6 @@ Shape validate(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options
   return shape;
 }
 
-// The view itself if its rows are dense, else a dense stand-in that copy_back() spreads.
 template <class T>
 bool any(const ScalarDecayStates<T>& s) {
   return s.state.present() || s.norm.present() || s.max.present() || s.value_sum.present() || s.count.present();
@@ -141,7 +140,6 @@ void scalar_decay_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& 
   const Plan<T> plan = make_plan(in, chunked, form == Form::parallel ? form : Form::chunk, true, context.workspace());
   ScalarDecayCotangents<T> dense = given;
   dense.o = dense_rows(given.o, context.workspace());
-  if (given.tape && !given.tape->holds(plan.C, plan.all_edges() * edge_size(plan.K, plan.V))) dense.tape = nullptr;
   const std::array<View<T, 4>, 3> wanted{grad.q, grad.k, grad.v};
   std::array<View<T, 4>, 3> heads;
   for (int x = 0; x < 3; ++x) heads[x] = head_output(wanted[x], shape.H, context.workspace());

@@ -1,6 +1,5 @@
 // The order of the chunks, backward: as forward (scalar_decay_forward.cc), from the last chunk to the first.
 #include <algorithm>
-#include <cstring>
 
 #include "isomer/laws/scalar_decay/scalar_decay_plan.h"
 
@@ -42,7 +41,7 @@ struct Backward {
   template <Isa I>
   [[nodiscard]] Piece turned(Piece p, Workspace& workspace) const {
     if (plan.walks) return p;
-    const Edge<T> edge = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
+    const Edge<T> edge = plan.take_edge(workspace);
     Kernels<T, I>::keep(plan.K, plan.V, plan.all_columns(), p.before, edge);
     p.before = edge;
     return p;
@@ -81,53 +80,56 @@ struct Backward {
     a.add(io.grad_k.data, io.grad_k.stride, K, C);
     a.add(io.grad_v.data, io.grad_v.stride, V, C);
     if (c == 0) return io;
-    plan.add_ahead(a, n, h, c - 1);
+    plan.add_ahead(a, n, h, c - 1, plan.all_columns());
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     a.add(next.data, next.stride, V, plan.C);
     a.add(plan.edge(edges, n, h, c - 1).state, V, V, K);
     return io;
   }
 
-  // Heads h … h + count − 1, chunk after chunk from the last.
-  template <Isa I>
-  void heads(Index n, Index h, Index count, Workspace& workspace) const {
-    const Scratch<T> s = plan.take_scratch(workspace);
-    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
-    const Index chunks = plan.chunks(n), whole = plan.rule.causal ? 0 : chunks;
-    Edge<T> back[kNeighbours];
-    for (Index i = 0; i < count; ++i) {
-      back[i] = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
-      plan.enter_gradient(n, h + i, given.final_states, plan.edge(edges, n, h + i, whole), back[i]);
-    }
-    for (Index c = chunks; c-- > 0;)
-      for (Index i = 0; i < count; ++i) chunk<I>(piece(n, h + i, c), s, b, back[i]);
-    for (Index i = 0; i < count; ++i) {
-      for (Index c = 0; c < chunks && !plan.rule.causal; ++c) finish_global<I>(piece(n, h + i, c), s, b, back[i]);
-      plan.leave_gradient(n, h + i, back[i], plan.edge(edges, n, h + i, whole), grad.initial);
-    }
+  struct TaskScratch {
+    Scratch<T> chunk;
+    BackwardScratch<T> backward;
+  };
+  [[nodiscard]] TaskScratch take_scratch(Workspace& workspace) const {
+    return {plan.take_scratch(workspace), plan.take_backward_scratch(workspace)};
   }
-
+  // The edge whose means gradients of states are taken about.
+  [[nodiscard]] Edge<T> about(const HeadColumns& at) const {
+    return plan.edge(edges, at.n, at.h, plan.rule.causal ? 0 : plan.chunks(at.n));
+  }
+  [[nodiscard]] Edge<T> enter(const HeadColumns& at, const TaskScratch&, Workspace& workspace) const {
+    const Edge<T> back = plan.take_edge(workspace);
+    plan.enter_gradient(at, given.final_states, about(at), back);
+    return back;
+  }
   template <Isa I>
-  void chunk(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
+  void chunk(const HeadColumns& at, Index c, const TaskScratch& s, const Edge<T>& back) const {
     using Kernel = Kernels<T, I>;
-    Kernel::backward_load(p.x, plan.rule, p.before, s, b);
-    Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_ahead(p.n, p.h, p.c));
-    if (plan.rule.causal) finish<I>(p, s, b, back);
-    Kernel::backward_write(p.x, plan.rule, p.before, s, b, back, p.about, Write::add);
+    const Piece p = piece(at.n, at.h, c);
+    Kernel::backward_load(p.x, plan.rule, p.before, s.chunk, s.backward);
+    Kernel::backward_read(p.x, plan.rule, p.before, s.chunk, s.backward, rows_ahead(p.n, p.h, p.c));
+    if (plan.rule.causal) finish<I>(p, s, back);
+    Kernel::backward_write(p.x, plan.rule, p.before, s.chunk, s.backward, back, p.about, Write::add);
+  }
+  template <Isa I>
+  void leave(const HeadColumns& at, const TaskScratch& s, const Edge<T>& back) const {
+    for (Index c = 0; c < plan.chunks(at.n) && !plan.rule.causal; ++c) finish_global<I>(piece(at.n, at.h, c), s, back);
+    plan.leave_gradient(back, at, about(at), grad.initial);
   }
 
   template <Isa I>
-  void finish(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
-    Kernels<T, I>::backward_state(p.x, plan.rule, p.before, s, b, back, p.about, rows_of(p.n, p.h, p.c));
-    put_gates(p, s.gates, b);
+  void finish(const Piece& p, const TaskScratch& s, const Edge<T>& back) const {
+    Kernels<T, I>::backward_state(p.x, plan.rule, p.before, s.chunk, s.backward, back, p.about, rows_of(p.n, p.h, p.c));
+    put_gates(p, s.chunk.gates, s.backward);
   }
 
   // Keys and values of a global state reach the outputs through it alone.
   template <Isa I>
-  void finish_global(const Piece& p, const Scratch<T>& s, const BackwardScratch<T>& b, const Edge<T>& back) const {
-    Kernels<T, I>::backward_load(p.x, plan.rule, p.before, s, b);
-    std::fill_n(b.inner, p.x.C, 0.0);
-    finish<I>(p, s, b, back);
+  void finish_global(const Piece& p, const TaskScratch& s, const Edge<T>& back) const {
+    Kernels<T, I>::backward_load(p.x, plan.rule, p.before, s.chunk, s.backward);
+    std::fill_n(s.backward.inner, p.x.C, 0.0);
+    finish<I>(p, s, back);
   }
 
   // All chunks side by side: gradients from their own outputs, a pass over the gradients of edges, then what comes through
@@ -135,7 +137,7 @@ struct Backward {
   template <Isa I>
   void split() const {
     Workspace& own = context.workspace();
-    T* back = own.take<T>(plan.all_edges() * edge_size(plan.K, plan.V));
+    T* back = own.take<T>(plan.all_edges() * plan.edge_size());
     T* carries = own.take<T>(plan.all_edges());
     double* saved = own.take<double>(plan.all_chunks() * kSaved * plan.C);
     context.parallel(plan.all_chunks(), [&](Index i, Workspace& workspace) {
@@ -145,9 +147,8 @@ struct Backward {
     context.parallel(plan.all_chunks(),
                      [&](Index i, Workspace& workspace) { finish_one<I>(i, back, saved + i * kSaved * plan.C, workspace); });
     for (Index i = 0; i < plan.heads(); ++i) {
-      const Index n = i / plan.H, h = i % plan.H;
-      plan.leave_gradient(n, h, plan.edge(back, n, h, 0), plan.edge(edges, n, h, plan.rule.causal ? 0 : plan.chunks(n)),
-                          grad.initial);
+      const HeadColumns at = plan.head(i);
+      plan.leave_gradient(plan.edge(back, at.n, at.h, 0), at, about(at), grad.initial);
     }
   }
 
@@ -156,8 +157,9 @@ struct Backward {
     using Kernel = Kernels<T, I>;
     const Workspace::Scope scope(workspace);
     const auto [n, h, c] = plan.place(i);
-    const Scratch<T> s = plan.take_scratch(workspace);
-    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
+    const TaskScratch task = take_scratch(workspace);
+    const Scratch<T>& s = task.chunk;
+    const BackwardScratch<T>& b = task.backward;
     const Piece p = turned<I>(piece(n, h, c), workspace);
     Kernel::backward_load(p.x, plan.rule, p.before, s, b);
     Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_of(n, h, c));
@@ -172,9 +174,8 @@ struct Backward {
   template <Isa I>
   void pass(T* back, const T* carries) const {
     context.parallel(plan.heads(), [&](Index i, Workspace&) {
-      const Index n = i / plan.H, h = i % plan.H, last = plan.chunks(n);
-      plan.enter_gradient(n, h, given.final_states, plan.edge(edges, n, h, plan.rule.causal ? 0 : last),
-                          plan.edge(back, n, h, last));
+      const HeadColumns at = plan.head(i);
+      plan.enter_gradient(at, given.final_states, about(at), plan.edge(back, at.n, at.h, plan.chunks(at.n)));
     });
     const Index sums = edge_sums(plan.K, plan.V), slices = ceil_div(sums, kSlice);
     context.parallel(plan.heads() * slices, [&](Index i, Workspace&) {
@@ -189,23 +190,21 @@ struct Backward {
   void finish_one(Index i, T* back, const double* saved, Workspace& workspace) const {
     const Workspace::Scope scope(workspace);
     const auto [n, h, c] = plan.place(i);
-    const Scratch<T> s = plan.take_scratch(workspace);
-    const BackwardScratch<T> b = plan.take_backward_scratch(workspace);
+    const TaskScratch s = take_scratch(workspace);
+    const BackwardScratch<T>& b = s.backward;
     const Piece p = turned<I>(piece(n, h, c), workspace);
-    if (!plan.rule.causal) return finish_global<I>(p, s, b, plan.edge(back, n, h, 0));
-    Kernels<T, I>::backward_load(p.x, plan.rule, p.before, s, b);
+    if (!plan.rule.causal) return finish_global<I>(p, s, plan.edge(back, n, h, 0));
+    Kernels<T, I>::backward_load(p.x, plan.rule, p.before, s.chunk, b);
     for (double* part : {b.from_state, b.inner, b.between}) {
       std::copy_n(saved, p.x.C, part);
       saved += plan.C;
     }
-    finish<I>(p, s, b, plan.edge(back, n, h, c + 1));
+    finish<I>(p, s, plan.edge(back, n, h, c + 1));
   }
 
   void run() const {
-    with_isa(context.isa(), [&]<Isa I>() {
-      if (plan.split) return split<I>();
-      plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) { heads<I>(n, h, count, workspace); });
-    });
+    if (!plan.split) return carry_groups<Order::backward>(*this, context);
+    with_isa(context.isa(), [&]<Isa I>() { split<I>(); });
   }
 };
 
@@ -213,12 +212,7 @@ struct Backward {
 
 template <class T>
 void backward(const Plan<T>& plan, const ScalarDecayCotangents<T>& given, const ScalarDecayGradients<T>& grad, Context& context) {
-  T* edges = given.tape ? given.tape->edges.data() : nullptr;
-  if (!edges) {
-    edges = context.workspace().template take<T>(plan.all_edges() * edge_size(plan.K, plan.V));
-    forward_edges(plan, edges, context);
-  }
-  Backward<T>{plan, given, grad, edges, context}.run();
+  Backward<T>{plan, given, grad, edges_of(given.tape, plan, context), context}.run();
 }
 
 template void backward(const Plan<float>&, const ScalarDecayCotangents<float>&, const ScalarDecayGradients<float>&, Context&);

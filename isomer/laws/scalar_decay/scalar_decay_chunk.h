@@ -23,9 +23,7 @@ struct Rule {
 
 /// C tokens of one head.
 template <class T>
-struct Tokens {
-  Index C, K, V;
-  Rows<const T> q, k, v;
+struct Tokens : chunk::Tokens<T> {
   Rows<const T> log_decay, log_input;  // one element a row; null: none
   double count;                        // tokens before these (subtract)
   bool first;                          // of the sequence: only here the sums beside a centred state are not zero

@@ -26,28 +26,17 @@ struct Forward {
   }
   [[nodiscard]] Rows<T> output(Index n, Index h, Index c) const { return plan.rows(o, n, h, c); }
 
-  // Some columns of heads h … h + count − 1, chunk after chunk.
-  template <Isa I>
-  void heads(Index n, Index h, Index count, Columns columns, Workspace& workspace) const {
-    Scratch<T> scratch[kNeighbours];
-    for (Index i = 0; i < count; ++i) {
-      scratch[i] = i == 0 ? plan.take_scratch(workspace) : plan.beside(scratch[0], workspace);
-      plan.enter(n, h + i, plan.scratch_edge(scratch[i]), columns);
-    }
-    const Index chunks = plan.chunks(n);
-    for (Index c = 0; c < chunks; ++c)
-      for (Index i = 0; i < count; ++i) chunk<I>(n, h + i, c, columns, scratch[i]);
-    for (Index i = 0; i < count; ++i) {
-      const Edge<T> edge = plan.scratch_edge(scratch[i]);
-      if (edges) Kernels<T, I>::keep(plan.K, plan.V, columns, edge, plan.edge(edges, n, h + i, chunks));
-      for (Index c = 0; c < chunks && !plan.rule.causal && o.present(); ++c) read_global<I>(n, h + i, c, edge, scratch[i]);
-      if (wants_final()) plan.leave(n, h + i, edge, columns, final_states);
-    }
+  [[nodiscard]] Scratch<T> take_scratch(Workspace& workspace) const { return plan.take_scratch(workspace); }
+  // The task's scratch with a state of the head's own.
+  [[nodiscard]] Scratch<T> enter(const HeadColumns& at, const Scratch<T>& s, Workspace& workspace) const {
+    const Scratch<T> own = plan.beside(s, workspace);
+    plan.enter(at, plan.scratch_edge(own));
+    return own;
   }
-
   template <Isa I>
-  void chunk(Index n, Index h, Index c, Columns columns, const Scratch<T>& s) const {
+  void chunk(const HeadColumns& at, Index c, const Scratch<T>&, const Scratch<T>& s) const {
     using Kernel = Kernels<T, I>;
+    const auto& [n, h, columns] = at;
     const Edge<T> edge = plan.scratch_edge(s);
     const bool causal = plan.rule.causal;
     if (edges && causal) Kernel::keep(plan.K, plan.V, columns, edge, plan.edge(edges, n, h, c));
@@ -61,6 +50,14 @@ struct Forward {
     Kernel::load(x, plan.rule, edge, s);
     if (causal && o.present()) Kernel::read(x, plan.rule, edge, s, to, ahead);
     if (c + 1 < plan.chunks(n) || !causal || edges || wants_final()) Kernel::write(x, plan.rule, edge, edge, s, Write::add);
+  }
+  template <Isa I>
+  void leave(const HeadColumns& at, const Scratch<T>&, const Scratch<T>& s) const {
+    const Edge<T> edge = plan.scratch_edge(s);
+    const Index chunks = plan.chunks(at.n);
+    if (edges) Kernels<T, I>::keep(plan.K, plan.V, at.columns, edge, plan.edge(edges, at.n, at.h, chunks));
+    for (Index c = 0; c < chunks && !plan.rule.causal && o.present(); ++c) read_global<I>(at.n, at.h, c, edge, s);
+    if (wants_final()) plan.leave(edge, at, final_states);
   }
 
   template <Isa I>
@@ -77,9 +74,10 @@ struct Forward {
     using Kernel = Kernels<T, I>;
     context.parallel(plan.heads(), [&](Index i, Workspace& workspace) {
       const Workspace::Scope scope(workspace);
-      const Index n = i / plan.H, h = i % plan.H;
+      const HeadColumns at = plan.head(i);
+      const Index n = at.n, h = at.h;
       const Scratch<T> s = plan.take_scratch(workspace);
-      plan.enter(n, h, plan.edge(edges, n, h, 0), plan.all_columns());
+      plan.enter(at, plan.edge(edges, n, h, 0));
       for (Index c = 0; c < plan.chunks(n); ++c)
         Kernel::trace(plan.tokens(n, h, c), plan.rule, plan.edge(edges, n, h, c), plan.edge(edges, n, h, c + 1), s);
     });
@@ -94,7 +92,7 @@ struct Forward {
     });
     pass<I>();
     if (o.present()) read_all<I>();
-    for (Index i = 0; i < plan.heads() && wants_final(); ++i) finish(i / plan.H, i % plan.H, context.workspace());
+    for (Index i = 0; i < plan.heads() && wants_final(); ++i) finish(plan.head(i), context.workspace());
   }
 
   template <Isa I>
@@ -124,25 +122,17 @@ struct Forward {
   }
 
   // leave() moves sums in place: not in an edge that a tape keeps.
-  void finish(Index n, Index h, Workspace& workspace) const {
+  void finish(const HeadColumns& at, Workspace& workspace) const {
     const Workspace::Scope scope(workspace);
-    const Edge<T> edge = edge_at(workspace.take<T>(edge_size(plan.K, plan.V)), plan.K, plan.V);
-    plan.copy_edge(plan.edge(edges, n, h, plan.chunks(n)), edge, plan.all_columns());
-    plan.leave(n, h, edge, plan.all_columns(), final_states);
+    const Edge<T> edge = plan.take_edge(workspace);
+    plan.copy_edge(plan.edge(edges, at.n, at.h, plan.chunks(at.n)), edge, at.columns);
+    plan.leave(edge, at, final_states);
   }
 
   void run() const {
-    with_isa(context.isa(), [&]<Isa I>() {
-      if (plan.split && !plan.walks) return split<I>();
-      if (plan.walks)
-        plan.each_slice(context, plan.V, [&](Index n, Index h, Index count, Columns columns, Workspace& workspace) {
-          heads<I>(n, h, count, columns, workspace);
-        });
-      else
-        plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) {
-          heads<I>(n, h, count, plan.all_columns(), workspace);
-        });
-    });
+    if (plan.walks) return carry_slices<Order::forward>(*this, context);
+    if (!plan.split) return carry_groups<Order::forward>(*this, context);
+    with_isa(context.isa(), [&]<Isa I>() { split<I>(); });
   }
 };
 
@@ -150,7 +140,7 @@ struct Forward {
 
 template <class T>
 void forward(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context) {
-  const Index size = plan.all_edges() * edge_size(plan.K, plan.V);
+  const Index size = plan.all_edges() * plan.edge_size();
   T* edges = out.tape ? out.tape->record(plan.C, size) : nullptr;
   if (!edges && plan.split && !plan.walks) edges = context.workspace().template take<T>(size);
   Forward<T>{plan, out.o, out.final_states, edges, context}.run();

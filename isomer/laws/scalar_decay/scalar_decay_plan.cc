@@ -53,20 +53,19 @@ bool any_sums(const ScalarDecayStates<T>& of) {
   return of.state.present() || of.norm.present() || of.value_sum.present();
 }
 
-// The sums of head h of sequence n into an edge whose state has some of V columns.
+// The sums of a head into an edge whose state has some columns, and back.
 template <class T>
-void fetch_sums(const ScalarDecayStates<const T>& from, Index n, Index h, Index K, Index V, const Edge<T>& edge,
-                Columns columns) {
-  if (edge.state) fetch_columns(from.state, n, h, columns, K, edge.state);
-  fetch(from.norm.present() ? from.norm.at(n, h) : nullptr, from.norm.stride[2], edge.norm, K);
-  fetch(from.value_sum.present() ? from.value_sum.at(n, h) : nullptr, from.value_sum.stride[2], edge.value_sum, V);
+void fetch_sums(const ScalarDecayStates<const T>& from, const HeadColumns& at, Index K, Index V, const Edge<T>& edge) {
+  if (edge.state) fetch_state(from.state, at, K, edge.state);
+  fetch(from.norm.present() ? from.norm.at(at.n, at.h) : nullptr, from.norm.stride[2], edge.norm, K);
+  fetch(from.value_sum.present() ? from.value_sum.at(at.n, at.h) : nullptr, from.value_sum.stride[2], edge.value_sum, V);
 }
 template <class T>
-void store_sums(const Edge<T>& edge, Columns columns, Index n, Index h, Index K, Index V, const ScalarDecayStates<T>& to) {
-  store_columns(edge.state, columns, K, to.state, n, h);
-  if (columns.begin > 0) return;
-  if (to.norm.present()) store(edge.norm, to.norm.at(n, h), to.norm.stride[2], K);
-  if (to.value_sum.present()) store(edge.value_sum, to.value_sum.at(n, h), to.value_sum.stride[2], V);
+void store_sums(const Edge<T>& edge, const HeadColumns& at, Index K, Index V, const ScalarDecayStates<T>& to) {
+  store_state(edge.state, K, to.state, at);
+  if (at.columns.begin > 0) return;
+  if (to.norm.present()) store(edge.norm, to.norm.at(at.n, at.h), to.norm.stride[2], K);
+  if (to.value_sum.present()) store(edge.value_sum, to.value_sum.at(at.n, at.h), to.value_sum.stride[2], V);
 }
 
 // Σ(k − a)(v − b)ᵀ, Σ(k − a), Σ(v − b) over `count` tokens -> the same about a + sign·key_mean, b + sign·value_mean.
@@ -107,38 +106,30 @@ Choice choose(const ScalarDecayOptions& options, Carries carries, Index heads, I
 
 template <class T>
 Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
-  const double before = in.initial.count.present() ? double(in.initial.count(n)) : 0.0;
-  return {.C = tokens_of(n, c),
-          .K = K,
-          .V = V,
-          .q = rows(in.q, n, h, c),
-          .k = rows(in.k, n, h, c),
-          .v = rows(in.v, n, h, c),
-          .log_decay = rows(in.log_decay, n, h, c),
-          .log_input = rows(in.log_input, n, h, c),
-          .count = before + double(c * C),
-          .first = c == 0,
-          .empty = c == 0 && !any_sums(in.initial)};
+  return {tokens_of_head(in, n, h, c),
+          rows(in.log_decay, n, h, c),
+          rows(in.log_input, n, h, c),
+          initial_count(n) + double(c * C),
+          c == 0,
+          c == 0 && !any_sums(in.initial)};
+}
+
+template <class T>
+void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const {
+  if (c < 0 || c >= chunks(n)) return;
+  const Tokens<T> x = only(columns, tokens(n, h, c));
+  for (const Rows<const T>& rows : {x.q, x.k}) all.add(rows.data, rows.stride, K, x.C);
+  all.add(x.v.data, x.v.stride, x.V, x.C);
 }
 
 template <class T>
 Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options, Form form, bool taped, Workspace& scratch) {
   const Rule rule = rule_of(options, in.log_decay.present() || in.log_input.present(), in.q.shape[3]);
-  const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]});
-  auto all = sequences("scalar_decay", in.q.shape[0], in.q.shape[1], in.offsets);
   const Index K = in.q.shape[3], V = in.v.shape[3];
-  const Index chosen = rule.causal ? best_chunk(costs_of(options, taped, Index(all.size()) * H), K, V) : kGlobalChunk;
-  const bool walks = rule.causal && !rule.centred && form != Form::parallel;
-  Plan<T> plan{make_chunks(std::move(all), H, options.chunk ? options.chunk : chosen, form == Form::parallel),
-               in,
-               options,
-               rule,
-               K,
-               V,
-               walks};
-  plan.in.q = dense_rows(in.q, scratch);
-  plan.in.k = dense_rows(in.k, scratch);
-  plan.in.v = dense_rows(in.v, scratch);
+  const auto chosen = [&](Index heads) { return rule.causal ? best_chunk(costs_of(options, taped, heads), K, V) : kGlobalChunk; };
+  const bool whole = form == Form::parallel, walks = rule.causal && !rule.centred && !whole;
+  Plan<T> plan{cut_heads("scalar_decay", in, options.chunk, whole, chosen), in, options, rule, walks};
+  for (View<const T, 4>* x : {&plan.in.q, &plan.in.k, &plan.in.v}) *x = dense_rows(*x, scratch);
   // Every slice of a head reads these, and the first one writes what becomes of them, perhaps to the same memory.
   if (walks && form == Form::chunk) {
     plan.in.initial.norm = copy_of(in.initial.norm, scratch);
@@ -176,7 +167,7 @@ template <class T>
 Scratch<T> Plan<T>::beside(const Scratch<T>& s, Workspace& workspace) const {
   Scratch<T> own = s;
   own.sv = workspace.take<T>((K + C) * V + kPad);
-  own.around = workspace.take<T>(edge_size(K, V) - K * V);
+  own.around = workspace.take<T>(edge_size() - K * V);
   return own;
 }
 
@@ -220,26 +211,25 @@ void Plan<T>::copy_edge(const Edge<T>& from, const Edge<T>& to, Columns columns)
 }
 
 template <class T>
-void Plan<T>::fetch_states(Index n, Index h, const Edge<T>& edge, Columns columns) const {
+void Plan<T>::fetch_states(const HeadColumns& at, const Edge<T>& edge) const {
   const auto& from = in.initial;
-  fetch_sums(from, n, h, K, V, edge, columns);
+  fetch_sums(from, at, K, V, edge);
   const bool nothing = !from.state.present() && !from.norm.present() && !from.max.present();
-  *edge.max = from.max.present() ? from.max(n, h) : nothing ? T(kNothing) : T(0);
+  *edge.max = from.max.present() ? from.max(at.n, at.h) : nothing ? T(kNothing) : T(0);
   std::fill_n(edge.key_mean, K, T(0));
   std::fill_n(edge.value_mean, V, T(0));
 }
 
 template <class T>
-void Plan<T>::enter(Index n, Index h, const Edge<T>& edge, Columns columns) const {
-  fetch_states(n, h, edge, columns);
-  if (!rule.centred || sequences[n].length == 0) return;
-  const auto& from = in.initial;
-  const double count = from.count.present() ? double(from.count(n)) : 0.0;
+void Plan<T>::enter(const HeadColumns& at, const Edge<T>& edge) const {
+  fetch_states(at, edge);
+  if (!rule.centred || sequences[at.n].length == 0) return;
+  const double count = initial_count(at.n);
   if (count != 0) {
     for (Index a = 0; a < K; ++a) edge.key_mean[a] = T(edge.norm[a] / count);
     for (Index c = 0; c < V; ++c) edge.value_mean[c] = T(edge.value_sum[c] / count);
   } else {
-    const Tokens<T> x = tokens(n, h, 0);
+    const Tokens<T> x = tokens(at.n, at.h, 0);
     std::copy_n(x.k.data, K, edge.key_mean);
     std::copy_n(x.v.data, V, edge.value_mean);
   }
@@ -248,31 +238,29 @@ void Plan<T>::enter(Index n, Index h, const Edge<T>& edge, Columns columns) cons
 }
 
 template <class T>
-void Plan<T>::store_states(Index n, Index h, const Edge<T>& edge, Columns columns, const ScalarDecayStates<T>& to) const {
-  if (to.max.present() && columns.begin == 0) to.max(n, h) = *edge.max;
-  store_sums(edge, columns, n, h, K, V, to);
+void Plan<T>::store_states(const Edge<T>& edge, const HeadColumns& at, const ScalarDecayStates<T>& to) const {
+  if (to.max.present() && at.columns.begin == 0) to.max(at.n, at.h) = *edge.max;
+  store_sums(edge, at, K, V, to);
 }
 
 template <class T>
-void Plan<T>::leave(Index n, Index h, const Edge<T>& edge, Columns columns, const ScalarDecayStates<T>& to) const {
-  if (rule.centred) {
-    const double before = in.initial.count.present() ? double(in.initial.count(n)) : 0.0;
-    shift_sums(edge, -1.0, before + double(sequences[n].length), K, V);
-  }
-  store_states(n, h, edge, columns, to);
+void Plan<T>::leave(const Edge<T>& edge, const HeadColumns& at, const ScalarDecayStates<T>& to) const {
+  if (rule.centred) shift_sums(edge, -1.0, initial_count(at.n) + double(sequences[at.n].length), K, V);
+  store_states(edge, at, to);
 }
 
 template <class T>
-void Plan<T>::enter_gradient(Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about,
+void Plan<T>::enter_gradient(const HeadColumns& at, const ScalarDecayStates<const T>& from, const Edge<T>& about,
                              const Edge<T>& edge) const {
-  fetch_sums(from, n, h, K, V, edge, all_columns());
+  fetch_sums(from, at, K, V, edge);
   if (rule.centred && any_sums(from)) shift_gradient(edge, about, 1.0, K, V);
 }
 
 template <class T>
-void Plan<T>::leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to) const {
+void Plan<T>::leave_gradient(const Edge<T>& edge, const HeadColumns& at, const Edge<T>& about,
+                             const ScalarDecayStates<T>& to) const {
   if (rule.centred && any_sums(to)) shift_gradient(edge, about, -1.0, K, V);
-  store_sums(edge, all_columns(), n, h, K, V, to);
+  store_sums(edge, at, K, V, to);
 }
 
 template struct Plan<float>;

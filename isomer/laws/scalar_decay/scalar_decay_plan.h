@@ -1,6 +1,6 @@
 #pragma once
 // How a call is cut into chunks, and the pieces both passes need: a chunk's tokens, its scratch, states in and out.
-#include "isomer/laws/chunks.h"
+#include "isomer/laws/chunk_pass.h"
 #include "isomer/laws/planner.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/laws/scalar_decay/scalar_decay_chunk.h"
@@ -8,17 +8,17 @@
 namespace isomer::scalar_decay_detail {
 
 template <class T>
-struct Plan : Chunks {
+struct Plan : StateChunks {
   ScalarDecayInputs<T> in;  // the last axis of q, k and v is dense
   ScalarDecayOptions options;
   Rule rule;
-  Index K, V;
   bool walks;  // chunks come one after the other and are walked through a few tokens at a time, few heads in slices
 
-  [[nodiscard]] Columns all_columns() const { return {0, V}; }
+  [[nodiscard]] Index edge_size() const { return scalar_decay_detail::edge_size(K, V); }
   [[nodiscard]] Edge<T> edge(T* edges, Index n, Index h, Index c) const {
-    return edge_at(edges + edge_index(n, h, c) * edge_size(K, V), K, V);
+    return edge_at(edges + edge_index(n, h, c) * edge_size(), K, V);
   }
+  [[nodiscard]] Edge<T> take_edge(Workspace& workspace) const { return edge_at(workspace.take<T>(edge_size()), K, V); }
   [[nodiscard]] Scratch<T> take_scratch(Workspace& workspace) const;
   /// The same scratch with a state of its own: for a neighbour whose chunks alternate with those of `s`.
   [[nodiscard]] Scratch<T> beside(const Scratch<T>& s, Workspace& workspace) const;
@@ -28,27 +28,23 @@ struct Plan : Chunks {
   /// An edge whose state has these columns alone; what is beside the state comes with the first of them.
   void copy_edge(const Edge<T>& from, const Edge<T>& to, Columns columns) const;
 
-  /// Initial states of head h of sequence n as they are, and an edge into final states as it is (not the count, which all heads
-  /// share), with these columns alone, as above. An edge without a state leaves the state alone.
-  void fetch_states(Index n, Index h, const Edge<T>& edge, Columns columns) const;
-  void store_states(Index n, Index h, const Edge<T>& edge, Columns columns, const ScalarDecayStates<T>& to) const;
+  /// Initial states of a head as they are, and an edge into final states as it is (not the count, which all heads share), with
+  /// these columns alone, as above. An edge without a state leaves the state alone.
+  void fetch_states(const HeadColumns& at, const Edge<T>& edge) const;
+  void store_states(const Edge<T>& edge, const HeadColumns& at, const ScalarDecayStates<T>& to) const;
   /// The same with the sums of `subtract` moved about means: into the edge before the first chunk, out of the one after the last.
-  void enter(Index n, Index h, const Edge<T>& edge, Columns columns) const;
-  void leave(Index n, Index h, const Edge<T>& edge, Columns columns, const ScalarDecayStates<T>& to) const;
+  void enter(const HeadColumns& at, const Edge<T>& edge) const;
+  void leave(const Edge<T>& edge, const HeadColumns& at, const ScalarDecayStates<T>& to) const;
   /// The same for gradients of states; for `subtract` they are taken about the means `about`.
-  void enter_gradient(Index n, Index h, const ScalarDecayStates<const T>& from, const Edge<T>& about, const Edge<T>& edge) const;
-  void leave_gradient(Index n, Index h, const Edge<T>& edge, const Edge<T>& about, const ScalarDecayStates<T>& to) const;
+  void enter_gradient(const HeadColumns& at, const ScalarDecayStates<const T>& from, const Edge<T>& about,
+                      const Edge<T>& edge) const;
+  void leave_gradient(const Edge<T>& edge, const HeadColumns& at, const Edge<T>& about, const ScalarDecayStates<T>& to) const;
 
+  /// Tokens that the initial state of sequence n has seen (subtract).
+  [[nodiscard]] double initial_count(Index n) const { return in.initial.count.present() ? double(in.initial.count(n)) : 0.0; }
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
-  /// q, k and some columns of v of chunk c of the head, if there is such a chunk.
-  void add_ahead(Ahead<T>& a, Index n, Index h, Index c, Columns columns) const {
-    if (c >= chunks(n)) return;
-    const Tokens<T> x = only(columns, tokens(n, h, c));
-    a.add(x.q.data, x.q.stride, K, x.C);
-    a.add(x.k.data, x.k.stride, K, x.C);
-    a.add(x.v.data, x.v.stride, x.V, x.C);
-  }
-  void add_ahead(Ahead<T>& a, Index n, Index h, Index c) const { add_ahead(a, n, h, c, all_columns()); }
+  /// All that chunk c of a head reads (of the values, some columns), nothing if there is no such chunk.
+  void add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const;
 };
 
 /// What Form::automatic takes for so many heads of all sequences.

@@ -8,22 +8,19 @@ namespace {
 template <class T, Isa I>
 void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T>& out, Workspace& workspace) {
   const Index K = plan.K, V = plan.V, L = plan.sequences[n].length;
-  const auto& initial = plan.in.initial.state;
-  const auto& last = out.final_states.state;
+  const HeadColumns at{n, h, plan.all_columns()};
   // `subtract` keeps its sums about a mean when there is more than one token: that takes a pass of its own at both ends.
   const bool shifted = plan.rule.centred && L > 1;
-  const bool direct = !shifted && L > 0;
-  const bool read_in_place = direct && in_place(initial), write_in_place = direct && in_place(last);
-  T* sums = read_in_place && write_in_place ? nullptr : workspace.take<T>(K * V);
+  const StatePlace<T> state =
+      place_state(plan.in.initial.state, out.final_states.state, n, h, K, V, !shifted && L > 0, workspace);
   T* p = workspace.take<T>(2 * (K + V) + 1);
-  Edge<T> edge{nullptr, p, p + K, p + K + V, p + 2 * K + V, p + 2 * K + 2 * V};
-  edge.state = read_in_place ? nullptr : sums;
+  Edge<T> edge{state.fetched, p, p + K, p + K + V, p + 2 * K + V, p + 2 * K + 2 * V};
   if (shifted)
-    plan.enter(n, h, edge, plan.all_columns());
+    plan.enter(at, edge);
   else
-    plan.fetch_states(n, h, edge, plan.all_columns());
-  const StepState<T> s{.from = read_in_place ? Rows<const T>{initial.at(n, h), initial.stride[2]} : Rows<const T>{sums, V},
-                       .to = write_in_place ? Rows<T>{last.at(n, h), last.stride[2]} : Rows<T>{sums, V},
+    plan.fetch_states(at, edge);
+  const StepState<T> s{.from = state.from,
+                       .to = state.to,
                        .q = workspace.take<T>(K),
                        .k = workspace.take<T>(K),
                        .v = workspace.take<T>(V),
@@ -32,12 +29,12 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T
   x.C = L;
   Kernels<T, I>::step(x, plan.rule, edge, s, plan.rows(out.o, n, h, 0));
   ScalarDecayStates<T> to = out.final_states;
-  if (write_in_place) to.state = {};
-  edge.state = sums;
+  if (!state.kept) to.state = {};
+  edge.state = state.kept;
   if (shifted)
-    plan.leave(n, h, edge, plan.all_columns(), to);
+    plan.leave(edge, at, to);
   else
-    plan.store_states(n, h, edge, plan.all_columns(), to);
+    plan.store_states(edge, at, to);
 }
 
 }  // namespace
