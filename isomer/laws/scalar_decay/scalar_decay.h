@@ -3,8 +3,8 @@
 //
 //   S_t = e^{f_t} S_{t−1} + e^{i_t} k_t v_tᵀ     state [K,V]; f = log_decay, i = log_input (absent: 0)
 //   n_t = e^{f_t} n_{t−1} + e^{i_t} k_t          norm [K], normalisers sum and max
-//   o_t = scale · S_tᵀ q_t / d_t                 none: d = 1;  sum: d = scale·n·q + eps;  max (mLSTM): d = max(|scale·n·q|, 1) +
-//   eps
+//   o_t = scale · S_tᵀ q_t / d_t                 none: d = 1;  sum: d = scale·n·q + eps;
+//                                                max (mLSTM): d = max(|scale·n·q|, 1) + eps
 //
 // `max` keeps S and n divided by e^m, m_t = max(f_t + m_{t−1}, i_t): large input gates do not overflow. m is a scale, not a
 // variable. Without any initial state m starts from nothing; an absent initial max beside other states is 0. `subtract` (InLine;
@@ -21,9 +21,10 @@
 // (streaming). T = 0 is fine. Cost, flops per token and head: chunk 4KV forward (`subtract` C·(K + V) more) and 2.5·C·(K + V) +
 // 8KV backward (+ 2KV without a tape); step 5KV. Memory: a thread's scratch is O(C·(C + K + V) + KV); a tape, or the vjp without
 // one, holds one state for each chunk; few heads of `subtract` or without causality hold them forward too. Form::parallel is one
-// chunk of length T: O(T²). Numerics: prefix sums of gates in double; log_decay = −inf forgets exactly and its gradient is 0.
-// `sum` and `none` overflow when their input gates do. A NaN or inf in q, k, v or a gate spoils its head from the chunk that
-// holds it on; other heads are unharmed. Not for use inside Context::parallel: it runs its own tasks.
+// chunk of length T: O(T²); without causality it is the chunk form. Numerics: prefix sums of gates in double; log_decay = −inf
+// forgets exactly and its gradient is 0. `sum` and `none` overflow when their input gates do. A NaN or inf in q, k, v or a gate
+// spoils its head from the chunk that holds it on; other heads are unharmed. Not for use inside Context::parallel: it runs its
+// own tasks.
 #include <cstdint>
 #include <optional>
 #include <span>

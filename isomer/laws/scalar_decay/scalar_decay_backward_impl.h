@@ -21,7 +21,7 @@ ISOMER_INLINE Rows<T> target(Rows<T> wanted, T* scratch, Index width) {
 template <class T, Isa I>
 void backward_gates(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Gates<T>& g) noexcept {
   *g.carry = *g.jump = T(1);
-  *g.factored = 0;
+  *g.factored = *g.gradual = 0;
   if (!rule.gated) return;
   const double max = rule.stabilised ? double(*before.max) : 0.0;
   if (rule.causal) {
@@ -54,8 +54,8 @@ void Kernels<T, I>::backward_load(const Tokens<T>& x, const Rule& rule, const Ed
   }
 }
 
-/// Logits of row i -> weights, in place, and their sum. Keeps the decays of a chunk that does not factor.
-template <class T, Isa I>
+/// Logits of row i -> weights, in place, and their sum. Keeps the decays of a chunk that does not factor. `gradual` as forward.
+template <class T, Isa I, bool gradual>
 T weigh_row_back(const Rule& rule, const Gates<T>& g, T* w, T* decay, Index i) noexcept {
   using V = simd::Vec<T, I>;
   V total = V::zero();
@@ -72,7 +72,8 @@ T weigh_row_back(const Rule& rule, const Gates<T>& g, T* w, T* decay, Index i) n
   each_vector<V>(i + 1 - begin, [&](Index at, Index n) {
     const Index j = begin + at;
     // Lanes beyond the diagonal may overflow: by way of memory they become zero.
-    exp((hi + V::load(g.column_hi + j, n)) + (lo + V::load(g.column_lo + j, n))).store(decay + j, n);
+    const V a = (hi + V::load(g.column_hi + j, n)) + (lo + V::load(g.column_lo + j, n));
+    (gradual ? exp_gradual(a) : exp(a)).store(decay + j, n);
     const V y = V::load(w + j, n) * V::load(decay + j, n);
     y.store(w + j, n);
     total = total + y;
@@ -88,8 +89,11 @@ void weigh_and_divide(const Tokens<T>& x, const Rule& rule, const Edge<T>& befor
   const T *q = s.qw + i * s.qw_stride, *norm = before.norm;
   const bool decays = decays_pairs(rule, g), factored = rule.gated && !decays, sums = rule.divides || rule.centred;
   T weights = 0, inverse = 1;
-  if (rule.causal && (sums || decays))
-    weights = weigh_row_back<T, I>(rule, g, s.qw + i * s.qw_stride + x.K, b.decay + i * s.kt_stride, i);
+  T *w = s.qw + i * s.qw_stride + x.K, *decay = b.decay + i * s.kt_stride;
+  if (decays && rule.causal && *g.gradual)
+    weights = weigh_row_back<T, I, true>(rule, g, w, decay, i);
+  else if (rule.causal && (sums || decays))
+    weights = weigh_row_back<T, I, false>(rule, g, w, decay, i);
   // q of `subtract` has the scale.
   const T up = rule.centred ? T(1) : factored ? g.from_state[i] : T(rule.scale);
   T slope = 0;

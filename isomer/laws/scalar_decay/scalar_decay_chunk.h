@@ -57,6 +57,7 @@ struct Gates {
   T* at_edge;                                  // [C] weight of token j seen from the edge before the chunk: e^(column_j − edge)
   T *from_state_lo, *at_edge_lo;               // [C] what rounding took from their logarithms
   Index* factored;                             // [1] rows (and columns) of which a weight is from_state_i · at_edge_j
+  Index* gradual;                              // [1] 1: some other weights may lie below the normal range of the type
   T* one;                                      // [C] 1 in the scale of output i (stabilised)
   Index* begin;                                // [C] first token that i sees: where all was last forgotten
   T *carry, *jump;  // [1] weight of the old state in the new one; backward without that of an empty state in the chunk, the jump

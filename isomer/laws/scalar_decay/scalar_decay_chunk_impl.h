@@ -1,6 +1,7 @@
 #pragma once
 // The chunk form, forward: see README.md for the derivation. For the translation units of one Isa; include vec_<isa>.h first.
 #include <cmath>
+#include <limits>
 
 #include "isomer/kernels/gemm/tile_impl.h"
 #include "isomer/laws/chunk_rows_impl.h"
@@ -21,6 +22,18 @@ inline constexpr double kForgets = -750;
 /// As long as no logarithm since the edge exceeds this, a decay between two tokens is the product of one to the edge and one from
 /// it: e^±30 leaves 25 decimal orders of a float on either side.
 inline constexpr double kFactors = 30;
+/// And as long as no factor of an output over its divisor is below e^kSmallest: floats end at e^−87, with e^−103 the last digit.
+template <class T>
+inline constexpr double kSmallest = sizeof(T) == 4 ? -80 : -700;
+
+/// e^x down to the smallest number of the type, as the recurrence has it: exp() is 0 below the normal range. Where all weights
+/// are e^−80, what is a thousandth of the largest still counts.
+template <class T, Isa I>
+ISOMER_INLINE simd::Vec<T, I> exp_gradual(simd::Vec<T, I> x) {
+  using V = simd::Vec<T, I>;
+  const V y = exp(x), below = exp(x + V::set(T(32))) * V::set(T(1.2664165549094176e-14));
+  return select(y < V::set(std::numeric_limits<T>::min()), below, y);
+}
 
 /// Logarithms of the gates from the stabiliser before the chunk, or 0.
 template <class T, Isa I>
@@ -74,6 +87,7 @@ void exponentials(const Tokens<T>& x, const Rule& rule, double max, const Gates<
     g.to_state[i] = T(g.out[i] - at);
     if (rule.stabilised) g.one[i] = T(g.floor[i] < largest ? g.floor[i] : largest);
   }
+  double lowest_row = __builtin_inf(), lowest_column = lowest_row;
   for (Index i = 0; i < x.C && factored < x.C; ++i) {
     g.row_hi[i] = T(g.row[i]);
     g.row_lo[i] = T((g.row[i] - double(g.row_hi[i])) + g.row_rest[i]);
@@ -81,12 +95,17 @@ void exponentials(const Tokens<T>& x, const Rule& rule, double max, const Gates<
     const double column = i < factored ? max : g.column[i], rest = i < factored ? 0.0 : g.column_rest[i];
     g.column_hi[i] = T(column);
     g.column_lo[i] = T((column - double(g.column_hi[i])) + rest);
+    lowest_row = g.row[i] < lowest_row ? g.row[i] : lowest_row;
+    lowest_column = column < lowest_column ? column : lowest_column;
   }
-  const auto exp_in_place = [&](T* p) { each_vector<V>(x.C, [&](Index i, Index n) { exp(V::load(p + i, n)).store(p + i, n); }); };
+  *g.gradual = lowest_row + lowest_column < kSmallest<T> ? 1 : 0;
+  const auto exp_in_place = [&](T* p) {
+    each_vector<V>(x.C, [&](Index i, Index n) { exp_gradual(V::load(p + i, n)).store(p + i, n); });
+  };
   // e^(hi + lo)
   const auto exp_of_sum = [&](T* hi, const T* lo) {
     each_vector<V>(x.C, [&](Index i, Index n) {
-      const V y = exp(V::load(hi + i, n));
+      const V y = exp_gradual(V::load(hi + i, n));
       fma(y, V::load(lo + i, n), y).store(hi + i, n);
     });
   };
@@ -96,8 +115,9 @@ void exponentials(const Tokens<T>& x, const Rule& rule, double max, const Gates<
   if (rule.stabilised) exp_in_place(g.one);
 }
 
-/// Weights of row i from its logits, in place; returns their sum. Logits of rows that factor are weights already.
-template <class T, Isa I>
+/// Weights of row i from its logits, in place; returns their sum. Logits of rows that factor are weights already. `gradual`: some
+/// weights may lie below the normal range.
+template <class T, Isa I, bool gradual>
 T weigh_row(const Rule& rule, const Gates<T>& g, T* w, Index i) noexcept {
   using V = simd::Vec<T, I>;
   V total = V::zero();
@@ -108,7 +128,7 @@ T weigh_row(const Rule& rule, const Gates<T>& g, T* w, Index i) noexcept {
     const V hi = V::set(g.row_hi[i]), lo = V::set(g.row_lo[i]);
     const auto weight = [&](Index j, Index n) {
       const V a = (hi + V::load(g.column_hi + j, n)) + (lo + V::load(g.column_lo + j, n));
-      return V::load(w + j, n) * exp(a);
+      return V::load(w + j, n) * (gradual ? exp_gradual(a) : exp(a));
     };
     Index j = begin;
     for (; j + V::lanes <= end; j += V::lanes) {
@@ -170,7 +190,11 @@ template <class T, Isa I>
 void prepare_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Index i) noexcept {
   using V = simd::Vec<T, I>;
   T *q = s.qw + i * s.qw_stride, *w = q + x.K;
-  T den = rule.causal ? weigh_row<T, I>(rule, s.gates, w, i) : T(0);
+  T den = 0;
+  if (rule.causal && rule.gated && *s.gates.gradual)
+    den = weigh_row<T, I, true>(rule, s.gates, w, i);
+  else if (rule.causal)
+    den = weigh_row<T, I, false>(rule, s.gates, w, i);
   if (rule.gated && rule.causal && i >= *s.gates.factored) scaled<T, I>(s.gates.from_state[i], q, q, x.K);
   if (rule.divides) {
     if (!x.empty) den += dot<T, I>(q, before.norm, x.K);

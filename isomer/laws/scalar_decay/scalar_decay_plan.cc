@@ -127,7 +127,8 @@ Plan<T> make_plan(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& opti
   const Rule rule = rule_of(options, in.log_decay.present() || in.log_input.present(), in.q.shape[3]);
   const Index K = in.q.shape[3], V = in.v.shape[3];
   const auto chosen = [&](Index heads) { return rule.causal ? best_chunk(costs_of(options, taped, heads), K, V) : kGlobalChunk; };
-  const bool whole = form == Form::parallel, walks = rule.causal && !rule.centred && !whole;
+  // Without causality no token meets another: one chunk would only make the sums longer.
+  const bool whole = form == Form::parallel && rule.causal, walks = rule.causal && !rule.centred && !whole;
   Plan<T> plan{cut_heads("scalar_decay", in, options.chunk, whole, chosen), in, options, rule, walks};
   for (View<const T, 4>* x : {&plan.in.q, &plan.in.k, &plan.in.v}) *x = dense_rows(*x, scratch);
   // Every slice of a head reads these, and the first one writes what becomes of them, perhaps to the same memory.
@@ -157,6 +158,7 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
     *p = workspace.take<T>(row);
   g.begin = workspace.take<Index>(row);
   g.factored = workspace.take<Index>(1);
+  g.gradual = workspace.take<Index>(1);
   g.carry = workspace.take<T>(1);
   g.jump = workspace.take<T>(1);
   g.max = workspace.take<double>(1);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <type_traits>
+
 #include "isomer/base/error.h"
 #include "isomer/laws/scalar_decay/scalar_decay_problem.h"
 
@@ -147,6 +150,66 @@ TEST(ScalarDecay, SubtractSurvivesLargeMeans) {
     // Plain sums in float would lose 1000² · 300 · eps = 36.
     EXPECT_LE(error_of(got.at("o"), want.at("o")), 1e-4);
   }
+}
+
+// How far `form` is from the reference, in float: the worst of all results but those named.
+double worst_error(const Problem<double>& exact, const Problem<float>& p, Form form, const std::set<std::string>& but = {}) {
+  Context context(2);
+  const Results want = exact.run(Form::reference, context, true), got = p.run(form, context, true);
+  double worst = 0;
+  for (const auto& [name, values] : want)
+    if (!but.contains(name)) worst = std::max(worst, error_of(got.at(name), values));
+  return worst;
+}
+
+// Sums about the first token alone, as one chunk has them, would be off by 1e-4.
+TEST(ScalarDecay, LongSumsOfSubtractKeepTheirDigits) {
+  for (Direction direction : {Direction::global, Direction::causal})
+    for (Index heads : {1, 8}) {
+      const Draw setup{.normaliser = Normaliser::subtract,
+                       .B = 1,
+                       .T = 2049,
+                       .Gq = heads,
+                       .Gk = heads,
+                       .Gv = heads,
+                       .K = 16,
+                       .V = 16,
+                       .direction = direction};
+      const Problem<double> exact(setup);
+      const Problem<float> p(setup);
+      for (Form form : {Form::chunk, Form::parallel})
+        EXPECT_LE(worst_error(exact, p, form), 2e-5) << heads << " heads, form " << int(form) << ", direction " << int(direction);
+    }
+}
+
+// Weights of e^−80 are near the end of floats, and what is a thousandth of them still counts.
+TEST(ScalarDecay, SmallInputGatesOfMaxKeepTheirDigits) {
+  for (double decay : {-0.15, -0.9})
+    for (Index heads : {1, 8})
+      for (bool last : {false, true}) {
+        const Draw setup{.normaliser = Normaliser::max,
+                         .decay = Gate::token,
+                         .input = Gate::token,
+                         .B = 1,
+                         .T = 200,
+                         .Gq = heads,
+                         .Gk = heads,
+                         .Gv = heads,
+                         .K = 16,
+                         .V = 16};
+        Problem<double> exact(setup);
+        Problem<float> p(setup);
+        const auto set = [&](auto& problem) {
+          problem.decay.each([&](auto& x) { x = std::remove_reference_t<decltype(x)>(float(decay)); });
+          problem.input.each([](auto& x) { x = -80; });
+          for (Index h = 0; h < heads && last; ++h) problem.input.view(0, setup.T - 1, h) = 0;
+        };
+        set(exact), set(p);
+        // A last token that is all its output is made of has no gradient of q but what rounding leaves.
+        for (Form form : {Form::step, Form::chunk, Form::parallel})
+          EXPECT_LE(worst_error(exact, p, form, last ? std::set<std::string>{"grad_q"} : std::set<std::string>{}), 1e-4)
+              << heads << " heads, form " << int(form) << ", decay " << decay << ", last " << last;
+      }
 }
 
 // The loss as a function of the problem's inputs, in double.

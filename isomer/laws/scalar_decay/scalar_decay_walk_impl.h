@@ -22,11 +22,12 @@ Segment<T> scan_segment(const Tokens<T>& x, const Rule& rule, const Gates<T>& g,
   constexpr double largest = sizeof(T) == 4 ? 88 : 709;
   const auto decay = [&](Index i) { return x.log_decay.data ? double(x.log_decay.data[i * x.log_decay.stride]) : 0.0; };
   const auto input = [&](Index i) { return x.log_input.data ? double(x.log_input.data[i * x.log_input.stride]) : 0.0; };
-  const auto fits = [&](double sum, double column) {
-    return (rule.stabilised || std::abs(sum) <= kFactors) && std::abs(column) <= kFactors;
+  // Stabilised, an output's factor over its divisor is e^(sum + scale) at least.
+  const auto fits = [&](double sum, double column, double scale) {
+    return (rule.stabilised ? sum + scale >= kSmallest<T> : std::abs(sum) <= kFactors) && std::abs(column) <= kFactors;
   };
   const double first = decay(begin), kept = first + max;
-  const bool joins = begin == 0 && fits(first, input(0) - kept);
+  const bool joins = begin == 0 && fits(first, input(0) - kept, max);
   const double scale = joins ? max : !rule.stabilised ? 0.0 : kept > input(begin) ? kept : input(begin);
   double sum = 0.0, next = joins ? first : 0.0, top = 0.0;
   Index end = begin;
@@ -41,7 +42,7 @@ Segment<T> scan_segment(const Tokens<T>& x, const Rule& rule, const Gates<T>& g,
     g.at_edge_lo[end] = T(column - double(g.at_edge[end]));
     g.one[end] = T(floor < largest ? floor : largest);
     next = ++end < x.C ? sum + decay(end) : 0.0;
-  } while (end < x.C && fits(next, input(end) - next - scale));
+  } while (end < x.C && fits(next, input(end) - next - scale, scale));
   const double after = rule.stabilised ? double(T(sum + scale + top)) : 0.0;
   return {end, joins ? T(1) : T(::exp(kept - scale)), T(::exp(sum + scale - after)), after};
 }
