@@ -2,9 +2,9 @@
 // What must hold for every law, written once against its specs. Test-only; no law may edit it.
 //
 //   agrees    a form gives what the reference gives: outputs, final states, gradients
-//   splits    (properties_splits.h; L1, L2) a call may be cut anywhere, into single tokens too, if the state is carried;
-//   gradients flow back through it causal    (L3) a changed token leaves every output before it, and every other sequence,
-//   bit-identical; and no gradient
+//   splits    (L1, L2; properties_splits.h) a call may be cut anywhere, into single tokens too, if the state is carried, and
+//             gradients flow back through the state
+//   causal    (L3) a changed token leaves every output before it, and every other sequence, bit-identical, and no gradient
 //             flows back from outputs to later tokens
 //   threads   results do not depend on the number of threads
 //   empty     no tokens: states and their gradients pass unchanged

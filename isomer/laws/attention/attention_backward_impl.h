@@ -1,7 +1,7 @@
 #pragma once
 // Backward pass of a block of keys: weights are recomputed from the stored log-sums, so nothing of size T × S is kept.
-//   dP = G Vᵀ,  dS = W' ∘ (dP − δ),  dV = Wᵀ G,  dK = dSᵀ Q,  dQ += dS K      W' = W for exp, the polynomial's derivative for
-//   Taylor
+//   dP = G Vᵀ,  dS = W' ∘ (dP − δ),  dV = Wᵀ G,  dK = dSᵀ Q,  dQ += dS K
+//   with W' = W for exp, the derivative of the polynomial for Taylor
 // For the translation units of one Isa only.
 #include "isomer/laws/attention/attention_tile_impl.h"
 
