@@ -15,7 +15,7 @@ using nlohmann::json;
 
 TEST_F(Cli, HelpsWithAnExample) {
   for (const std::string command : {"", "apply ", "check ", "bench ", "list ", "show ", "tasks ", "train ", "sweep ", "eval ",
-                                    "generate ", "convert ", "runs ", "completion "}) {
+                                    "generate ", "logits ", "convert ", "runs ", "completion "}) {
     const Result help = run(command + "--help");
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;

@@ -9,6 +9,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/machine.h"
 #include "isomer/base/suggest.h"
+#include "isomer/models/not_finite.h"
 
 namespace isomer::cli {
 
@@ -108,6 +109,8 @@ int run_program(int argc, char** argv, const std::vector<CommandEntry>& commands
     return app.exit(help);
   } catch (const CLI::ParseError& problem) {
     return complain(who(), problem.what(), kWrongRequest);
+  } catch (const NotFinite& problem) {
+    return complain(who(), problem.what(), kFailed);
   } catch (const Error& problem) {
     return complain(who(), problem.what(), kWrongRequest);
   } catch (const std::bad_alloc&) {

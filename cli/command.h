@@ -1,7 +1,7 @@
 #pragma once
 // A subcommand is one file with one function: it declares its options and returns what runs when they have been read. The return
-// value is the exit status. An isomer::Error is a wrong request (status 2), a RunFailed a run that failed (status 1); either is
-// printed as one line.
+// value is the exit status. An isomer::Error is a wrong request (status 2), a RunFailed a run that failed and a NotFinite what
+// spoils one (status 1); each is printed as one line.
 //
 //   Command eval_command(Options& options) {
 //     auto request = std::make_shared<Request>();
@@ -112,6 +112,7 @@ struct CommandEntry {
 [[nodiscard]] Command sweep_command(Options& options);
 [[nodiscard]] Command eval_command(Options& options);
 [[nodiscard]] Command generate_command(Options& options);
+[[nodiscard]] Command logits_command(Options& options);
 [[nodiscard]] Command convert_command(Options& options);
 [[nodiscard]] Command runs_command(Options& options);
 [[nodiscard]] Command list_command(Options& options);

@@ -111,11 +111,7 @@ std::vector<TransferReport> transferred(const Request& request, Session& from, S
   options.progress = [&](Index step, double loss) {
     progress.show("transfer " + std::to_string(step) + "/" + std::to_string(request.transfer) + "  loss " + text_of(loss));
   };
-  try {
-    return transfer(from, to, fates, options, context);
-  } catch (const NotFinite& problem) {
-    throw RunFailed(problem.what());
-  }
+  return transfer(from, to, fates, options, context);
 }
 
 int convert_request(const Request& request) {

@@ -1,4 +1,4 @@
-// isomer generate: text or tokens streamed from a run's language model.
+// isomer generate: text or tokens streamed from a language model.
 #include <algorithm>
 #include <iostream>
 
@@ -7,14 +7,14 @@
 #include "isomer/base/error.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/kernels/gemm/peak.h"
+#include "isomer/models/model_folder.h"
 #include "isomer/train/sample.h"
-#include "isomer/train/session.h"
 
 namespace isomer::cli {
 
 namespace {
 struct Request {
-  std::string run, prompt;
+  std::string model, prompt;
   Index tokens = 200, top_k = 0;
   double temperature = 0.8;
   std::uint64_t seed = 1;
@@ -23,37 +23,20 @@ struct Request {
   int threads = 0;
 };
 
-/// Bytes of a text model, else numbers separated by spaces.
-std::vector<std::int64_t> tokens_of(const std::string& prompt, const Session& session) {
-  std::vector<std::int64_t> tokens;
-  if (session.recipe().task == "text") {
-    for (const char c : prompt) tokens.push_back(static_cast<unsigned char>(c));
-  } else {
-    std::istringstream numbers(prompt);
-    for (std::int64_t token = 0; numbers >> token;) tokens.push_back(token);
-    if (!numbers.eof()) throw Error("--prompt: expected token numbers separated by spaces, got " + prompt);
+std::vector<std::int64_t> tokens_of(const std::string& prompt, const Tokenizer& tokenizer) {
+  try {
+    std::vector<std::int64_t> tokens = tokenizer.encode(prompt);
+    if (tokens.empty()) throw Error("expected at least one token, got none");
+    return tokens;
+  } catch (const Error& problem) {
+    throw Error(std::string("--prompt: ") + problem.what());
   }
-  if (tokens.empty()) throw Error("--prompt: expected at least one token, got none");
-  for (const std::int64_t token : tokens)
-    if (token < 0 || token >= session.config().vocabulary)
-      throw Error("--prompt: expected tokens from 0 to " + std::to_string(session.config().vocabulary - 1) + ", got " +
-                  std::to_string(token));
-  return tokens;
-}
-
-void write_token(std::int64_t token, const Session& session) {
-  if (session.recipe().task == "text") {
-    std::cout << char(token);
-  } else {
-    std::cout << session.task().spell(token) << " ";
-  }
-  std::cout << std::flush;
 }
 
 /// What a token takes, beside what the machine can read in that time.
-std::string reading(Session& session, const std::string& weights, double state_bytes, double tokens_per_second,
+std::string reading(const LoadedModel& loaded, const std::string& weights, double state_bytes, double tokens_per_second,
                     Context& context) {
-  const Index bytes = session.model().step_bytes(session.parameters());
+  const Index bytes = loaded.model.step_bytes(loaded.parameters);
   const double rate = (double(bytes) + state_bytes) * tokens_per_second * 1e-9, most = measure_read(context, bytes);
   return std::to_string(bytes) + " bytes of " + weights + " weights, reading " + formatted("%.1f", rate) +
          " GB/s: " + formatted("%.0f", 100 * rate / most) + " % of " + formatted("%.1f", most);
@@ -69,24 +52,26 @@ void require_positions(const ModelConfig& model, Index prompt, Index tokens) {
 
 int generate_request(const Request& request) {
   Context context(request.threads);
-  const auto session = open_run(request.run, context);
-  if (session->config().kind != ModelKind::language)
-    throw Error(request.run + ": expected a run of a language model, got a " + std::string(name_of(session->config().kind)));
-  const std::vector<std::int64_t> prompt = tokens_of(request.prompt, *session);
-  require_positions(session->config(), Index(prompt.size()), request.tokens);
+  const auto loaded = load_model(request.model);
+  Model<float>& model = loaded->model;
+  const ModelConfig& config = model.config();
+  if (config.kind != ModelKind::language)
+    throw Error(request.model + ": expected a language model, got a " + std::string(name_of(config.kind)));
+  const Tokenizer& tokenizer = *loaded->tokenizer;
+  const std::vector<std::int64_t> prompt = tokens_of(request.prompt, tokenizer);
+  require_positions(config, Index(prompt.size()), request.tokens);
   Sampler sampler({.temperature = request.temperature, .top_k = request.top_k}, request.seed);
-  if (request.weights == "bf16") session->parameters().round_to_bf16();
-  Model<float>& model = session->model();
+  if (request.weights == "bf16") loaded->parameters.round_to_bf16();
   Tape<float> tape(context, Record::no);
   ModelState<float> state = model.start(1);
   const Stopwatch watch_prefill;
   View<const float, 2> logits = model.prefill(tape, prompt, state);
   const double prefill = watch_prefill.seconds(), state_before = double(state.bytes());
-  if (session->recipe().task == "text") std::cout << request.prompt << std::flush;
+  if (tokenizer.is_text()) std::cout << request.prompt << std::flush;
   const Stopwatch watch_decode;
   for (Index i = 0; i < request.tokens; ++i) {
     const std::int64_t token = sampler({logits.data, std::size_t(logits.shape[1])});
-    write_token(token, *session);
+    std::cout << tokenizer.decode({&token, 1}) << std::flush;
     logits = model.step(tape, {&token, 1}, state);
     tape.clear();
   }
@@ -95,7 +80,7 @@ int generate_request(const Request& request) {
   if (request.stats)
     std::cerr << "prefill " << formatted("%.0f", double(prompt.size()) / prefill) << " tokens/s, decode "
               << formatted("%.0f", double(request.tokens) / decode) << " tokens/s, state " << state.bytes() << " bytes, "
-              << reading(*session, request.weights, (state_before + double(state.bytes())) / 2, double(request.tokens) / decode,
+              << reading(*loaded, request.weights, (state_before + double(state.bytes())) / 2, double(request.tokens) / decode,
                          context)
               << "\n";
   return kDone;
@@ -104,8 +89,8 @@ int generate_request(const Request& request) {
 
 Command generate_command(Options& options) {
   auto request = std::make_shared<Request>();
-  options.add("run", request->run, "Folder of a run").required();
-  options.add("--prompt", request->prompt, "Text (or token numbers, for tasks other than text) to go on from").required();
+  options.add("model", request->model, "Folder of a run or of a model").required();
+  options.add("--prompt", request->prompt, "Text to go on from; words or token numbers where the model has those").required();
   options.add("--tokens", request->tokens, "How many to generate [200]").value("N").at_least(0);
   options.add("--temperature", request->temperature, "0 takes the likeliest token [0.8]");
   options.add("--top-k", request->top_k, "Draw among the k likeliest; 0: all [0]");

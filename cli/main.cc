@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
                       {"train", "Train the model of a recipe", train_command},
                       {"sweep", "Train every combination of a grid", sweep_command},
                       {"eval", "Score a run on its task or on another", eval_command},
-                      {"generate", "Stream tokens from a run", generate_command},
+                      {"generate", "Stream tokens from a model", generate_command},
+                      {"logits", "A model on the tokens of a file", logits_command},
                       {"convert", "Other mixers in a trained model", convert_command},
                       {"runs", "A table of runs", runs_command},
                       {"completion", "A script that lets a shell complete commands", completion_command}});

@@ -88,6 +88,8 @@ void check(const ModelConfig& config) {
           config.deviation);
   require(config.qk_identity >= 0 && std::isfinite(config.qk_identity), "qk_identity", "expected a number >= 0, got ",
           config.qk_identity);
+  require(config.labels.empty() || Index(config.labels.size()) == labels_of(config), "labels", "expected ", labels_of(config),
+          " names, got ", config.labels.size());
   require(config.norm != Norm::l2, "norm", "expected rms or layer, got l2");
 }
 

@@ -54,6 +54,7 @@ struct ModelConfig {
   Index features = 0;             // numbers of an input vector
   Index outputs = 0;              // numbers of a target vector
   Index length = 0;               // tokens of the longest sequence; with positions: how many have a vector
+  std::vector<std::string> labels = {};  // their names; empty: they have none
 };
 
 /// Layers between the last token and the labels of an autoencoder.

@@ -26,6 +26,14 @@ class Reader {
     require(found != json_.end(), what_, "expected a key ", key, ", found none");
     return *found;
   }
+  /// A list of texts that may be missing.
+  std::vector<std::string> texts(const char* key) {
+    if (!json_.contains(key)) return {};
+    const Json& value = at(key);
+    const bool texts = value.is_array() && std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
+    require(texts, key, "expected a list of texts, got ", value.dump());
+    return value.get<std::vector<std::string>>();
+  }
   Index index(const char* key) {
     const Json& value = at(key);
     require(value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() >> 62 == 0), key,
@@ -96,7 +104,8 @@ ModelConfig read_config(const Json& json) {
                      .classes = read.index("classes"),
                      .features = read.index("features"),
                      .outputs = read.index("outputs"),
-                     .length = read.index("length")};
+                     .length = read.index("length"),
+                     .labels = read.texts("labels")};
   const Json& layers = read.at("layers");
   require(layers.is_array(), "layers", "expected a list, got ", layers.type_name());
   read.finish();
@@ -126,24 +135,25 @@ std::string to_json(const ModelConfig& config) {
                       {"options", std::move(options)},
                       {"fingerprint", graph::fingerprint(layer_graph(config, Index(i)))}});
   }
-  const Json json{{"version", kVersion},
-                  {"kind", name_of(config.kind)},
-                  {"width", config.width},
-                  {"layers", std::move(layers)},
-                  {"mlp", name_of(config.mlp)},
-                  {"mlp_factor", config.mlp_factor},
-                  {"norm", kNorms[std::size_t(config.norm)]},
-                  {"tied", config.tied},
-                  {"dropout", config.dropout},
-                  {"logit_cap", config.logit_cap},
-                  {"positions", config.positions},
-                  {"deviation", config.deviation},
-                  {"qk_identity", config.qk_identity},
-                  {"vocabulary", config.vocabulary},
-                  {"classes", config.classes},
-                  {"features", config.features},
-                  {"outputs", config.outputs},
-                  {"length", config.length}};
+  Json json{{"version", kVersion},
+            {"kind", name_of(config.kind)},
+            {"width", config.width},
+            {"layers", std::move(layers)},
+            {"mlp", name_of(config.mlp)},
+            {"mlp_factor", config.mlp_factor},
+            {"norm", kNorms[std::size_t(config.norm)]},
+            {"tied", config.tied},
+            {"dropout", config.dropout},
+            {"logit_cap", config.logit_cap},
+            {"positions", config.positions},
+            {"deviation", config.deviation},
+            {"qk_identity", config.qk_identity},
+            {"vocabulary", config.vocabulary},
+            {"classes", config.classes},
+            {"features", config.features},
+            {"outputs", config.outputs},
+            {"length", config.length}};
+  if (!config.labels.empty()) json["labels"] = config.labels;
   return json.dump(2) + "\n";
 }
 

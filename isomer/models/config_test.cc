@@ -64,6 +64,8 @@ TEST(ModelConfig, SaysWhatIsWrongWithAFile) {
             "a/config.json: model kind: expected language, classifier, encoder, vision, regression or autoencoder, got langauge, "
             "did you mean language?");
   EXPECT_EQ(error_with("\"preset\": \"gla\"", "\"preset\": \"glas\"").find("a/config.json: "), 0);
+  EXPECT_EQ(error_with("{", "{\"labels\": [1],"), "a/config.json: labels: expected a list of texts, got [1]");
+  EXPECT_EQ(error_with("{", "{\"labels\": 1,"), "a/config.json: labels: expected a list of texts, got 1");
   EXPECT_EQ(error_with("{", "{]"), "a/config.json: expected JSON, which ends at byte 2");
   const std::string other = error_with("\"window\": \"4\"", "\"window\": \"5\"");
   EXPECT_EQ(other.find("a/config.json: layers: layer 1 is sliding-window-"), 0) << other;
@@ -95,6 +97,7 @@ TEST(ModelConfig, IsRefusedWhenNoModelCanBeMadeOfIt) {
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.qk_identity = -1; }), "qk_identity: expected a number >= 0, got -1");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.layers.clear(); }),
             "model: expected a number of layers from 1 to 4096, got 0");
+  EXPECT_EQ(error(classifier, [](ModelConfig& c) { c.labels = {"a", "b"}; }), "labels: expected 5 names, got 2");
   EXPECT_EQ(error(language, [](ModelConfig& c) { c.dropout = 1; }), "dropout: expected a number from 0 to below 1, got 1");
   ModelConfig other = small_config(language);
   other.norm = Norm::l2;

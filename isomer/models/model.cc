@@ -121,14 +121,18 @@ void Model<T>::check_input(const ModelInput& in) const {
   require(in.B > 0 && in.T > 0, "model", "expected at least one token, got ", in.B, " sequences of ", in.T);
   if (embedding_) expect_size("tokens", in.tokens.size(), tokens);
   if (input_) expect_size("numbers as inputs", in.inputs.size(), tokens * config_.features);
-  if (config_.kind == ModelKind::regression)
-    expect_size("numbers as targets", in.targets.size(), in.B * config_.outputs);
-  else
-    expect_size("labels", in.labels.size(), labels_tokens(config_.kind) ? tokens : in.B);
   if (!in.lengths.empty()) expect_size("lengths", in.lengths.size(), in.B);
   for (const Index length : in.lengths)
     require(length > 0 && length <= in.T, "model", "expected lengths from 1 to ", in.T, ", got ", length);
   require(!positions_.present() || in.T <= config_.length, "model", "expected at most ", config_.length, " tokens, got ", in.T);
+}
+
+template <class T>
+void Model<T>::check_targets(const ModelInput& in) const {
+  if (config_.kind == ModelKind::regression)
+    expect_size("numbers as targets", in.targets.size(), in.B * config_.outputs);
+  else
+    expect_size("labels", in.labels.size(), labels_tokens(config_.kind) ? in.B * in.T : in.B);
 }
 
 template <class T>
@@ -212,12 +216,31 @@ ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in
 template <class T>
 ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
   check_input(in);
+  check_targets(in);
   const Var<T> x = blocks(tape, front(tape, in, pass), pass);
   switch (config_.kind) {
     case ModelKind::language: return read_labels(tape, (*norm_)(tape, x), in);
     case ModelKind::autoencoder: return read_labels(tape, decoded(tape, (*norm_)(tape, x)), in);
     case ModelKind::regression: return read_targets(tape, (*norm_)(tape, last_token(x)), in);
     default: return read_labels(tape, pooled(tape, (*norm_)(tape, x), in), in);
+  }
+}
+
+template <class T>
+Var<T> Model<T>::projected(Tape<T>& tape, Var<T> x) const {
+  const Var<T> y = linear(tape, x, head_, head_bias_);
+  return config_.logit_cap > 0 ? unary(tape, Unary::softcap, y, {.a = config_.logit_cap}) : y;
+}
+
+template <class T>
+ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
+  check_input(in);
+  const Var<T> hidden = (*norm_)(tape, blocks(tape, front(tape, in, pass), pass));
+  switch (config_.kind) {
+    case ModelKind::language: return {hidden, projected(tape, hidden)};
+    case ModelKind::autoencoder: return {hidden, projected(tape, decoded(tape, hidden))};
+    case ModelKind::regression: return {hidden, linear(tape, last_token(hidden), head_, head_bias_)};
+    default: return {hidden, projected(tape, pooled(tape, hidden, in))};
   }
 }
 

@@ -12,6 +12,8 @@
 //   View<const float, 2> logits = model.prefill(tape, prompt, state);
 //   logits = model.step(tape, {&token, 1}, state);
 //
+//   ModelOutput<float> all = model.logits(tape, {.B = 2, .T = 16, .tokens = tokens});   // of every token, until tape.clear()
+//
 // Names of parameters: embedding.weight or input.{weight,bias}, positions.weight (where there are any),
 // layers.N.{norm1,mixer,norm2,mlp}.…, shared.PRESET.… (what layers of a preset have in common), norm.weight, decoder.N.…
 // (autoencoder), head.weight (head.bias unless the head is one of tokens). The head of a tied model is the embedding. A model
@@ -47,6 +49,13 @@ struct ModelResult {
   std::span<const float> outputs = {};           // regression: [B, outputs]
 };
 
+/// What a model says before a loss is taken of it. The values stay on the tape until it is cleared.
+template <class T>
+struct ModelOutput {
+  Var<T> hidden;  // [B, T, 1, width], after the last norm
+  Var<T> logits;  // [B, T, 1, labels], or [B, 1, 1, labels] where a sequence has one label; regression: [B, 1, 1, outputs]
+};
+
 /// What one pass has of its own. Dropout depends on (seed, step) alone.
 struct Pass {
   std::uint64_t seed = 0, step = 0;
@@ -68,6 +77,11 @@ class Model {
 
   /// Runs forward; on a tape that records, tape.backward() comes next. Throws Error for inputs of another size than expected.
   ModelResult loss(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
+
+  /// Runs forward and reads no labels or targets, which may be absent. Throws Error for inputs of another size than expected.
+  [[nodiscard]] ModelOutput<T> logits(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
+  /// The same of a language model whose sequences go on from a state, which then has seen the tokens [B, n] too.
+  [[nodiscard]] ModelOutput<T> logits(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
 
   /// Where the first value that is not finite comes from: "the embedding", "layer 3 (gla)", "the output"; empty if there is
   /// none. Clears the tape.
@@ -110,9 +124,14 @@ class Model {
   [[nodiscard]] const char* name_of_front() const { return embedding_ ? "the embedding" : "the input"; }
   [[nodiscard]] Index streams() const { return 2 * Index(blocks_.size()) + 1; }
   void check_input(const ModelInput& in) const;
+  void check_targets(const ModelInput& in) const;
+  void check_stream(Index tokens, ModelState<T>& state) const;
   [[nodiscard]] Var<T> front(Tape<T>& tape, const ModelInput& in, const Pass& pass);
   [[nodiscard]] Var<T> blocks(Tape<T>& tape, Var<T> x, const Pass& pass);
   [[nodiscard]] Var<T> run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pass& pass);
+  /// The blocks on tokens [B, n] that come after those that the state has seen.
+  [[nodiscard]] Var<T> streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, ModelState<T>& state);
+  [[nodiscard]] Var<T> projected(Tape<T>& tape, Var<T> x) const;
   [[nodiscard]] Var<T> pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const;
   [[nodiscard]] Var<T> decoded(Tape<T>& tape, Var<T> x) const;
   ModelResult read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in);

@@ -54,7 +54,8 @@ struct TaskShape {
   Index features = 0;    // numbers of an input vector
   Index outputs = 0;     // numbers of a target vector
   std::int64_t padding = 0;
-  Index row = 0;  // pixels of a row where the tokens are a picture's, row by row
+  Index row = 0;       // pixels of a row where the tokens are a picture's, row by row
+  bool bytes = false;  // are the tokens the bytes of a text?
 };
 
 /// Working memory of generators, kept between calls.

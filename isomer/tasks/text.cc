@@ -59,7 +59,7 @@ class Text final : public Task {
     const std::uint64_t windows = (kept - 1) / length_;
     std::uint64_t& tests = sizes_[std::size_t(Split::test)];
     tests = tests == 0 ? windows : std::min(tests, windows);
-    shape_ = {.metric = Metric::bits_per_token, .length = Index(length_), .vocabulary = 256, .classes = 256};
+    shape_ = {.metric = Metric::bits_per_token, .length = Index(length_), .vocabulary = 256, .classes = 256, .bytes = true};
   }
 
   [[nodiscard]] std::string spell(std::int64_t token) const override {

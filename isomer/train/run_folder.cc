@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "isomer/base/error.h"
-#include "isomer/base/settings.h"
 #include "isomer/io/atomic_file.h"
 #include "isomer/io/safetensors.h"
 #include "isomer/io/text.h"
@@ -22,14 +21,6 @@ void make_folder(const std::string& path) {
   std::error_code problem;
   fs::create_directories(path, problem);
   if (problem) cannot_write(path, problem.message());
-}
-
-/// The number behind "step-"; nothing else is a checkpoint.
-std::optional<Index> step_of(const std::string& name) {
-  if (!name.starts_with("step-")) return {};
-  Index step = 0;
-  if (!parse_number(std::string_view(name).substr(5), step) || step < 0) return {};
-  return step;
 }
 }  // namespace
 
@@ -60,16 +51,7 @@ FileLock RunFolder::claim() const {
   return std::move(*lock);
 }
 
-std::string RunFolder::checkpoint_path(Index step) const { return path_ + "/checkpoints/step-" + std::to_string(step); }
-
-std::vector<Index> RunFolder::checkpoints() const {
-  std::vector<Index> steps;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints", none))
-    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory()) steps.push_back(*step);
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
+std::vector<Index> RunFolder::checkpoints() const { return checkpoint_steps(path_); }
 
 void RunFolder::point_latest(Index step) const {
   const std::string link = path_ + "/checkpoints/latest", fresh = link + ".new";
@@ -81,15 +63,13 @@ void RunFolder::point_latest(Index step) const {
 }
 
 void RunFolder::save(const Checkpoint& checkpoint, Index keep) const {
-  const std::string folder = path_ + "/checkpoints", target = checkpoint_path(checkpoint.step),
+  const std::string folder = path_ + "/checkpoints", target = checkpoint_folder(path_, checkpoint.step),
                     temporary = folder + "/writing-" + std::to_string(checkpoint.step);
   std::error_code problem;
   fs::remove_all(temporary, problem);
   try {
-    make_folder(temporary);
-    write_safetensors(temporary + "/model.safetensors", checkpoint.model);
+    write_model_files(temporary, checkpoint.model);
     write_safetensors(temporary + "/optimizer.safetensors", checkpoint.optimiser);
-    write_text(temporary + "/config.json", checkpoint.config);
     write_text(temporary + "/state.json", checkpoint.state);
     sync_folder(temporary);
     fs::remove_all(target, problem);
@@ -104,7 +84,7 @@ void RunFolder::save(const Checkpoint& checkpoint, Index keep) const {
   sync_folder(folder);
   const std::vector<Index> steps = checkpoints();
   for (std::size_t i = 0; i + std::size_t(keep) < steps.size(); ++i)
-    if (steps[i] != checkpoint.step) fs::remove_all(checkpoint_path(steps[i]), problem);
+    if (steps[i] != checkpoint.step) fs::remove_all(checkpoint_folder(path_, steps[i]), problem);
 }
 
 bool RunFolder::has_checkpoint() const { return !checkpoints().empty(); }
@@ -117,21 +97,17 @@ Index RunFolder::latest_step() const {
 
 std::string RunFolder::latest_text(const std::string& file) const {
   const std::vector<Index> steps = checkpoints();
-  return steps.empty() ? "" : read_text(checkpoint_path(steps.back()) + "/" + file);
+  return steps.empty() ? "" : read_text(checkpoint_folder(path_, steps.back()) + "/" + file);
 }
 
 Checkpoint RunFolder::load_model(Index step) const {
-  const std::string from = checkpoint_path(step);
-  return {.step = step,
-          .model = read_safetensors(from + "/model.safetensors"),
-          .optimiser = {},
-          .config = read_text(from + "/config.json"),
-          .state = read_text(from + "/state.json")};
+  const std::string from = checkpoint_folder(path_, step);
+  return {.step = step, .model = read_model_files(from), .optimiser = {}, .state = read_text(from + "/state.json")};
 }
 
 Checkpoint RunFolder::load(Index step) const {
   Checkpoint checkpoint = load_model(step);
-  checkpoint.optimiser = read_safetensors(checkpoint_path(step) + "/optimizer.safetensors");
+  checkpoint.optimiser = read_safetensors(checkpoint_folder(path_, step) + "/optimizer.safetensors");
   return checkpoint;
 }
 

@@ -3,7 +3,7 @@
 //
 //   DIR/recipe.toml
 //   DIR/metrics.jsonl
-//   DIR/checkpoints/step-120/{model.safetensors, config.json, optimizer.safetensors, state.json}
+//   DIR/checkpoints/step-120/{model.safetensors, config.json, tokenizer.json, optimizer.safetensors, state.json}
 //   DIR/checkpoints/latest -> step-120
 //
 //   RunFolder folder = RunFolder::create("runs/a", to_toml(recipe));
@@ -21,6 +21,7 @@
 #include "isomer/base/index.h"
 #include "isomer/base/tensor.h"
 #include "isomer/io/file_lock.h"
+#include "isomer/models/model_files.h"
 #include "isomer/train/metrics.h"
 
 namespace isomer {
@@ -28,9 +29,9 @@ namespace isomer {
 /// Everything a run needs to go on exactly.
 struct Checkpoint {
   Index step = 0;
-  Tensors model, optimiser;
-  std::string config;  // JSON: the model in its own words
-  std::string state;   // JSON: where the run stood
+  ModelFiles model;
+  Tensors optimiser;
+  std::string state;  // JSON: where the run stood
 };
 
 class RunFolder {
@@ -67,7 +68,6 @@ class RunFolder {
 
  private:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
-  [[nodiscard]] std::string checkpoint_path(Index step) const;
   [[nodiscard]] Checkpoint load_model(Index step) const;
   [[nodiscard]] Index latest_step() const;
   void point_latest(Index step) const;

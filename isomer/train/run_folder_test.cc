@@ -17,12 +17,14 @@ using tests::error_of;
 class RunFolderTest : public ::testing::Test {
  protected:
   static Checkpoint at(Index step) {
-    Checkpoint checkpoint{
-        .step = step, .model = {}, .optimiser = {}, .config = "{}", .state = "{\"step\":" + std::to_string(step) + "}"};
+    Checkpoint checkpoint{.step = step,
+                          .model = {.config = "{}", .weights = {}},
+                          .optimiser = {},
+                          .state = "{\"step\":" + std::to_string(step) + "}"};
     Tensor w(Type::f32, {2});
     w.data<float>()[0] = float(step);
     w.data<float>()[1] = 1;
-    checkpoint.model.emplace("w", std::move(w));
+    checkpoint.model.weights.emplace("w", std::move(w));
     return checkpoint;
   }
   tests::TemporaryFolder folder_;
@@ -37,7 +39,7 @@ TEST_F(RunFolderTest, KeepsTheNewestCheckpointsAndPointsToTheLast) {
   EXPECT_EQ(fs::read_symlink(path_ + "/checkpoints/latest").string(), "step-15");
   const Checkpoint last = RunFolder::open(path_).load_latest();
   EXPECT_EQ(last.step, 15);
-  EXPECT_EQ(last.model.at("w").data<float>()[0], 15);
+  EXPECT_EQ(last.model.weights.at("w").data<float>()[0], 15);
   EXPECT_EQ(last.state, "{\"step\":15}");
 }
 
@@ -58,8 +60,8 @@ TEST_F(RunFolderTest, WhoDoesNotTrainReadsNoOptimiser) {
   fs::remove(path_ + "/checkpoints/step-5/optimizer.safetensors");
   const Checkpoint last = folder.load_latest_model();
   EXPECT_EQ(last.step, 5);
-  EXPECT_EQ(last.model.at("w").data<float>()[0], 5);
-  EXPECT_EQ(last.config, "{}");
+  EXPECT_EQ(last.model.weights.at("w").data<float>()[0], 5);
+  EXPECT_EQ(last.model.config, "{}");
   EXPECT_EQ(folder.latest_text("state.json"), "{\"step\":5}");
   EXPECT_THROW((void)folder.load_latest(), Error);
 }

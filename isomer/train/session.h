@@ -13,23 +13,14 @@
 #include <memory>
 #include <string>
 
-#include "isomer/models/model.h"
+#include "isomer/models/model_folder.h"
 #include "isomer/nn/optimiser.h"
 #include "isomer/nn/schedule.h"
 #include "isomer/tasks/score.h"
-#include "isomer/tasks/task.h"
-#include "isomer/train/recipe.h"
+#include "isomer/train/recipe_model.h"
 #include "isomer/train/run_folder.h"
 
 namespace isomer {
-
-/// The model that a recipe describes for a task. Errors name the line of the recipe.
-[[nodiscard]] ModelConfig model_of(const Recipe& recipe, const TaskShape& task);
-[[nodiscard]] std::unique_ptr<Task> task_of(const Recipe& recipe);
-
-/// The recipe with every option of its task and mixers that has an effect; it gives the same run. What [mixer.all] says stands at
-/// the presets that know it.
-[[nodiscard]] Recipe resolved(const Recipe& recipe);
 
 /// Views of the batch.
 [[nodiscard]] ModelInput input_of(const Batch& batch);
@@ -47,20 +38,15 @@ struct EvalReport {
   Index examples = 0;
 };
 
-/// A loss or gradient that is not finite. The parameters are those of the step before.
-struct NotFinite : Error {
-  using Error::Error;
-};
-
 class Session {
  public:
   Session(const Recipe& recipe, Context& context);
   /// With the recipe's task, task_of(recipe), made already: its data may be large.
   Session(const Recipe& recipe, std::unique_ptr<Task> task, Context& context);
-  /// With a model that is there already, whatever the recipe says of models. Throws Error when it does not fit the task.
+  /// With a model that is there already, whatever the recipe says of models. The task is made when it is first needed.
   Session(const Recipe& recipe, const ModelConfig& model, Context& context);
 
-  /// Throws NotFinite with the step and the layer that first produced such a value.
+  /// Throws NotFinite with the step and the layer that first produced such a value; parameters are those of the step before.
   StepReport step();
   struct EvalOptions {
     Index examples = 512, batch = 0;  // 0: the recipe's
@@ -69,7 +55,8 @@ class Session {
 
   [[nodiscard]] Index steps_done() const { return done_; }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
-  [[nodiscard]] const Task& task() const { return *task_; }
+  /// Throws Error when it does not fit the model, or when its data is not there.
+  [[nodiscard]] const Task& task() const;
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] Model<float>& model() { return *model_; }
   [[nodiscard]] Parameters<float>& parameters() { return parameters_; }
@@ -89,8 +76,9 @@ class Session {
 
   Recipe recipe_;
   Context& context_;
-  std::unique_ptr<Task> task_;
+  mutable std::unique_ptr<Task> task_;
   ModelConfig config_;
+  std::string tokenizer_;  // of a run that was opened
   Parameters<float> parameters_;
   std::unique_ptr<Model<float>> model_;
   OptimiserOptions optimiser_options_;
@@ -101,7 +89,8 @@ class Session {
   Index done_ = 0;
 };
 
-/// The session of a run with the weights of its last checkpoint, to evaluate and to generate; trainer.h resumes training.
+/// The session of a run with the weights of its last checkpoint, to look at and to evaluate; trainer.h resumes training. The data
+/// of its task is needed by evaluate() alone; load_model() (models/model_folder.h) gives the model without a session.
 [[nodiscard]] std::unique_ptr<Session> open_run(const std::string& path, Context& context);
 /// The run's weights on another task, or on its own (empty) with other options; see with_task(). Throws Error when its model
 /// cannot read the task's inputs or give its answers.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "isomer/io/text.h"
 #include "isomer/train/testing.h"
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
@@ -91,6 +92,29 @@ TEST_F(OpenRunOn, EvaluatesTheSameWeightsOnOtherTasks) {
   const auto other = open_run_on(path_, "induction", {"task.vocabulary=64", "task.test_length=40"}, context_);
   EXPECT_EQ(other->task().shape().vocabulary, 64);
   EXPECT_TRUE(std::isfinite(other->evaluate({.examples = 16, .batch = 3}).loss));
+}
+
+TEST_F(OpenRunOn, NeedsItsDataForEvaluationsOnly) {
+  // As if the data of the task had been on another machine.
+  Recipe recipe = small_recipe();
+  recipe.task = "text";
+  recipe.task_settings = {{"path", "/nowhere/at/all"}};
+  write_text(path_ + "/recipe.toml", to_toml(recipe));
+  const auto session = open_run(path_, context_);
+  EXPECT_EQ(session->config().vocabulary, 64);
+  EXPECT_EQ(session->checkpoint().model.tokenizer, "");
+  EXPECT_NE(tests::error_of([&] { (void)session->evaluate({.examples = 16}); }).find("cannot read /nowhere/at/all"),
+            std::string::npos);
+}
+
+TEST(TokenizerOf, IsWhatTheTaskWrites) {
+  const auto name = [](const char* task, const Settings& options) {
+    return std::string(tokenizer_of(*make_task(task, options))->name());
+  };
+  EXPECT_EQ(name("text", {{"path", ISOMER_SOURCE_DIR "/isomer/train"}}), "bytes");
+  EXPECT_EQ(name("mqar", {}), "numbers");
+  for (const char* task : {"copying", "needle", "word-problem", "listops", "parity"}) EXPECT_EQ(name(task, {}), "words") << task;
+  EXPECT_EQ(tokenizer_of(*make_task("regression", {})), nullptr);
 }
 
 TEST_F(OpenRunOn, EvaluatesAtLeastOneExample) {

@@ -1,0 +1,56 @@
+// isomer logits: a model on the tokens of a safetensors file, to compare it with other code.
+#include "isomer/models/logits.h"
+
+#include "cli/command.h"
+#include "isomer/base/error.h"
+#include "isomer/io/safetensors.h"
+
+namespace isomer::cli {
+
+namespace {
+struct Request {
+  std::string model, tokens, output;
+  LogitsOptions options;
+  int threads = 0;
+};
+
+int logits_request(const Request& request) {
+  if (request.model.empty()) throw Error("expected a model, got none");
+  if (request.tokens.empty()) throw Error("expected --tokens FILE, got none");
+  if (request.output.empty()) throw Error("expected --output FILE, got none");
+  const auto loaded = load_model(request.model);
+  Context context(request.threads);
+  const Tensors out = logits_of(*loaded, read_safetensors(request.tokens), request.options, context);
+  try {
+    write_safetensors(request.output, out);
+  } catch (const Error& problem) {
+    throw RunFailed(problem.what());
+  }
+  return kDone;
+}
+}  // namespace
+
+Command logits_command(Options& options) {
+  auto request = std::make_shared<Request>();
+  options.add("MODEL", request->model, "Folder of a run or of a model");
+  options.add("--tokens", request->tokens, "What the model reads, a safetensors file").value("FILE");
+  options.add("--output", request->output, "Where logits and the rest go, a safetensors file").value("FILE");
+  options.flag("--stream", request->options.stream, "A token at a time through the state (language models)");
+  options.flag("--gradients", request->options.gradients,
+               "The gradient of the loss by every weight, as grad.NAME; needs targets");
+  options.threads(request->threads);
+  options.footer(
+      "Tensors that go in:\n"
+      "  tokens I64 [B, T]          for models of vectors inputs F32 [B, T, features], for vision also pixels F32 [B, C, H, W]\n"
+      "  mask I64 [B, T]            1 = token, 0 = padding at the end; where a sequence has one label\n"
+      "  targets I64 [B, T] or [B]  labels of the same positions, -100 = ignored; for regression F32 [B, outputs]\n"
+      "Tensors that come out:\n"
+      "  hidden F32 [B, T, width]   after the last norm\n"
+      "  logits F32 [B, T, labels]  or [B, labels] where a sequence has one label\n"
+      "  loss F32 [1]               with targets: the mean\n"
+      "  grad.NAME                  with --gradients\n"
+      "\nExample:\n  isomer logits runs/text --tokens tokens.safetensors --output logits.safetensors --stream");
+  return [request] { return logits_request(*request); };
+}
+
+}  // namespace isomer::cli

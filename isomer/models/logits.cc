@@ -1,0 +1,230 @@
+#include "isomer/models/logits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+#include "isomer/kernels/loss/loss.h"
+
+namespace isomer {
+
+namespace {
+constexpr std::int64_t kIgnored = -100;
+
+/// Of a type, with so many axes.
+const Tensor& expect(const Tensors& in, const char* name, Type type, const char* axes) {
+  const auto found = in.find(name);
+  require(found != in.end(), name, "expected ", name_of(type), " ", axes, ", found none");
+  const Tensor& tensor = found->second;
+  const auto rank = std::size_t(1 + std::count(axes, axes + std::string_view(axes).size(), ','));
+  require(tensor.type() == type && tensor.shape().size() == rank, name, "expected ", name_of(type), " ", axes, ", got ",
+          name_of(tensor.type()), " ", text_of(tensor.shape()));
+  return tensor;
+}
+
+std::span<const std::int64_t> integers(const Tensor& tensor) { return {tensor.data<std::int64_t>(), std::size_t(tensor.size())}; }
+
+std::span<const float> floats(const Tensor& tensor) { return {tensor.data<float>(), std::size_t(tensor.size())}; }
+
+/// What a model reads of the tensors of a file.
+class Request {
+ public:
+  Request(const ModelConfig& config, const Tensors& in) : config_(config) {
+    refuse_unknown(in);
+    if (config.vocabulary > 0)
+      read_tokens(in);
+    else if (in.contains("pixels"))
+      read_pixels(in);
+    else
+      read_inputs(in);
+    if (in.contains("mask")) read_mask(in);
+    if (in.contains("targets")) read_targets(in);
+  }
+  [[nodiscard]] const ModelInput& input() const { return input_; }
+  [[nodiscard]] bool has_targets() const { return has_targets_; }
+
+ private:
+  void refuse_unknown(const Tensors& in) const {
+    std::vector<std::string> known{"targets"};
+    if (config_.vocabulary > 0) known.emplace_back("tokens");
+    if (config_.vocabulary == 0) known.emplace_back("inputs");
+    if (config_.kind == ModelKind::vision) known.emplace_back("pixels");
+    if (pooled()) known.emplace_back("mask");
+    require(!in.contains("offsets"), "offsets",
+            "expected sequences as rows of tokens, got packed ones, which models do not read");
+    for (const auto& [name, tensor] : in)
+      require(std::ranges::find(known, name) != known.end(), "logits", "a ", name_of(config_.kind), " model reads no ", name,
+              did_you_mean(name, known));
+    require(!(in.contains("pixels") && in.contains("inputs")), "logits", "expected pixels or inputs, got both");
+  }
+
+  /// Is there one label for a sequence, read from the mean of its tokens?
+  [[nodiscard]] bool pooled() const { return !labels_tokens(config_.kind) && config_.kind != ModelKind::regression; }
+
+  void read_tokens(const Tensors& in) {
+    const Tensor& tokens = expect(in, "tokens", Type::i64, "[B, T]");
+    input_.B = tokens.shape()[0];
+    input_.T = tokens.shape()[1];
+    input_.tokens = integers(tokens);
+    for (const std::int64_t token : input_.tokens)
+      require(token >= 0 && token < config_.vocabulary, "tokens", "expected tokens from 0 to ", config_.vocabulary - 1, ", got ",
+              token);
+  }
+
+  void read_inputs(const Tensors& in) {
+    const Tensor& inputs = expect(in, "inputs", Type::f32, "[B, T, features]");
+    require(inputs.shape()[2] == config_.features, "inputs", "expected vectors of ", config_.features, " numbers, got ",
+            inputs.shape()[2]);
+    input_.B = inputs.shape()[0];
+    input_.T = inputs.shape()[1];
+    input_.inputs = floats(inputs);
+  }
+
+  void read_pixels(const Tensors& in) {
+    const Tensor& pixels = expect(in, "pixels", Type::f32, "[B, C, H, W]");
+    const View<const float, 4> x = pixels.view<const float, 4>();
+    const Index C = x.shape[1], H = x.shape[2], W = x.shape[3];
+    const Index patch = C > 0 ? Index(std::llround(std::sqrt(double(config_.features) / double(C)))) : 0;
+    require(C > 0 && C * patch * patch == config_.features, "pixels", "expected channels whose squares have ", config_.features,
+            " numbers, got ", C, " channels");
+    require(H % patch == 0 && W % patch == 0, "pixels", "expected a height and width that ", patch, " divides, got ", H, " and ",
+            W);
+    const Index across = W / patch;
+    input_.B = x.shape[0];
+    input_.T = H / patch * across;
+    for (Index b = 0; b < input_.B; ++b)
+      for (Index t = 0; t < input_.T; ++t)
+        for (Index c = 0; c < C; ++c)
+          for (Index i = 0; i < patch * patch; ++i)
+            patches_.push_back(x(b, c, t / across * patch + i / patch, t % across * patch + i % patch));
+    input_.inputs = patches_;
+  }
+
+  void read_mask(const Tensors& in) {
+    const Tensor& mask = expect(in, "mask", Type::i64, "[B, T]");
+    require(mask.shape() == std::vector<Index>{input_.B, input_.T}, "mask", "expected ", text_of({input_.B, input_.T}), ", got ",
+            text_of(mask.shape()));
+    for (Index b = 0; b < input_.B; ++b) {
+      const std::span<const std::int64_t> row = integers(mask).subspan(std::size_t(b * input_.T), std::size_t(input_.T));
+      const Index length = std::ranges::find(row, 0) - row.begin();
+      const bool ones = std::all_of(row.begin(), row.begin() + length, [](std::int64_t x) { return x == 1; });
+      const bool zeros = std::all_of(row.begin() + length, row.end(), [](std::int64_t x) { return x == 0; });
+      require(ones && zeros && length > 0, "mask",
+              "expected at least one 1 and then 0 up to the end of each sequence, got others in ", b);
+      lengths_.push_back(length);
+    }
+    input_.lengths = lengths_;
+  }
+
+  void read_targets(const Tensors& in) {
+    has_targets_ = true;
+    if (config_.kind == ModelKind::regression) {
+      const Tensor& targets = expect(in, "targets", Type::f32, "[B, outputs]");
+      expect_shape(targets, {input_.B, config_.outputs});
+      input_.targets = floats(targets);
+      return;
+    }
+    const bool of_tokens = labels_tokens(config_.kind);
+    const Tensor& targets = expect(in, "targets", Type::i64, of_tokens ? "[B, T]" : "[B]");
+    expect_shape(targets, of_tokens ? std::vector<Index>{input_.B, input_.T} : std::vector<Index>{input_.B});
+    input_.labels = integers(targets);
+    for (const std::int64_t label : input_.labels)
+      require(label == kIgnored || (label >= 0 && label < labels_of(config_)), "targets", "expected labels from 0 to ",
+              labels_of(config_) - 1, " or ", kIgnored, ", got ", label);
+  }
+
+  static void expect_shape(const Tensor& targets, const std::vector<Index>& shape) {
+    require(targets.shape() == shape, "targets", "expected ", text_of(shape), ", got ", text_of(targets.shape()));
+  }
+
+  const ModelConfig& config_;
+  ModelInput input_;
+  std::vector<float> patches_;
+  std::vector<Index> lengths_;
+  bool has_targets_ = false;
+};
+
+/// [B, T, 1, D] as a tensor [B, T, D], or [B, D] where there is one for a sequence.
+Tensor copy_of(Var<float> x, bool of_tokens) {
+  ISOMER_ASSERT(x.value.stride[3] == 1 && x.value.stride[1] == x.dim(3), "an op's value is dense");
+  const std::vector<Index> shape =
+      of_tokens ? std::vector<Index>{x.dim(0), x.dim(1), x.dim(3)} : std::vector<Index>{x.dim(0), x.dim(3)};
+  Tensor copy(Type::f32, shape);
+  std::copy_n(x.value.data, x.value.size(), copy.data<float>());
+  return copy;
+}
+
+Tensor scalar(double x) {
+  Tensor tensor(Type::f32, {1});
+  *tensor.data<float>() = float(x);
+  return tensor;
+}
+
+/// Token t of every sequence, from [B, 1, 1, D] into [B, T, D].
+void put(Var<float> x, Index t, Tensor& all) {
+  const Index T = all.shape()[1], D = all.shape()[2];
+  for (Index b = 0; b < x.dim(0); ++b) std::copy_n(x.value.data + b * D, D, all.data<float>() + (b * T + t) * D);
+}
+
+Tensors streamed(Model<float>& model, const Request& request, Context& context) {
+  const auto& [B, T] = std::pair(request.input().B, request.input().T);
+  require(B > 0 && T > 0, "tokens", "expected at least one token, got ", B, " sequences of ", T);
+  const ModelConfig& config = model.config();
+  Tape<float> tape(context, Record::no);
+  ModelState<float> state = model.start(B);
+  Tensor hidden(Type::f32, {B, T, config.width}), logits(Type::f32, {B, T, labels_of(config)});
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(B));
+  for (Index t = 0; t < T; ++t) {
+    for (Index b = 0; b < B; ++b) tokens[std::size_t(b)] = request.input().tokens[std::size_t(b * T + t)];
+    const ModelOutput<float> out = model.logits(tape, tokens, state);
+    put(out.hidden, t, hidden);
+    put(out.logits, t, logits);
+    tape.clear();
+  }
+  Tensors all;
+  if (request.has_targets()) {
+    const View<const float, 2> rows{logits.data<float>(), {B * T, labels_of(config)}, {labels_of(config), 1}};
+    all.emplace("loss", scalar(cross_entropy<float>(rows, {request.input().labels.data(), {B * T}, {1}}, {}, 1, context).mean));
+  }
+  all.emplace("hidden", std::move(hidden));
+  all.emplace("logits", std::move(logits));
+  return all;
+}
+
+void add_gradients(LoadedModel& loaded, const ModelInput& in, Context& context, Tensors& out) {
+  Tape<float> tape(context);
+  loaded.parameters.zero_gradients();
+  (void)loaded.model.loss(tape, in);
+  tape.backward();
+  for (const Parameter<float>& p : loaded.parameters.all()) {
+    Tensor gradient(Type::f32, p.spec.shape);
+    const std::span<const float> numbers = p.gradient();
+    std::fill_n(gradient.data<float>(), gradient.size(), 0.0f);
+    std::ranges::copy(numbers, gradient.data<float>());
+    out.emplace("grad." + p.name(), std::move(gradient));
+  }
+  loaded.parameters.zero_gradients();
+}
+}  // namespace
+
+Tensors logits_of(LoadedModel& loaded, const Tensors& in, const LogitsOptions& options, Context& context) {
+  Model<float>& model = loaded.model;
+  require(!options.stream || model.config().kind == ModelKind::language, "logits",
+          "expected a language model to stream, got one of kind ", name_of(model.config().kind));
+  require(!(options.stream && options.gradients), "logits", "expected gradients of a batch, got a stream");
+  const Request request(model.config(), in);
+  require(!options.gradients || request.has_targets(), "logits", "expected targets to take gradients of their loss, found none");
+  if (options.stream) return streamed(model, request, context);
+  Tensors out;
+  Tape<float> tape(context, Record::no);
+  const ModelOutput<float> all = model.logits(tape, request.input());
+  out.emplace("hidden", copy_of(all.hidden, true));
+  out.emplace("logits", copy_of(all.logits, labels_tokens(model.config().kind)));
+  tape.clear();
+  if (request.has_targets()) out.emplace("loss", scalar(model.loss(tape, request.input()).loss));
+  if (options.gradients) add_gradients(loaded, request.input(), context, out);
+  return out;
+}
+
+}  // namespace isomer

@@ -1,0 +1,29 @@
+#pragma once
+// A model on the tensors of a file: logits, hidden values, loss and gradients by name, to compare a model with other code.
+//
+//   const std::unique_ptr<LoadedModel> model = load_model("runs/text");                    // model_folder.h
+//   const Tensors out = logits_of(*model, read_safetensors("in.safetensors"), {}, context);
+//
+// in   tokens I64 [B, T]; models of vectors: inputs F32 [B, T, features], vision also pixels F32 [B, C, H, W], as the model was
+//      trained on them (normalised), which are cut into squares: a vector has the rows of channel 0, then those of channel 1 …
+//      mask I64 [B, T], 1 = token and then 0 = padding, where a sequence has one label: those tokens are left out of the mean
+//      that the label is read from, as in training
+//      targets I64 [B, T], or [B] where a sequence has one label; −100 does not count; regression: F32 [B, outputs]
+// out  hidden F32 [B, T, width], after the last norm
+//      logits F32 [B, T, labels], or [B, labels] where a sequence has one label; regression: its outputs
+//      loss F32 [1] with targets: the mean over those that count
+//      grad.NAME with gradients: of the loss by every weight; zeros for one that is not trained
+#include "isomer/models/model_folder.h"
+
+namespace isomer {
+
+struct LogitsOptions {
+  bool stream = false;     // language models: a token at a time through the state
+  bool gradients = false;  // needs targets
+};
+
+/// Throws Error for a tensor that the model does not read (naming the nearest), a missing one, another type or shape than
+/// expected, and tokens or targets out of range.
+[[nodiscard]] Tensors logits_of(LoadedModel& loaded, const Tensors& in, const LogitsOptions& options, Context& context);
+
+}  // namespace isomer

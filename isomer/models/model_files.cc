@@ -1,0 +1,82 @@
+#include "isomer/models/model_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <span>
+
+#include "isomer/base/error.h"
+#include "isomer/base/settings.h"
+#include "isomer/io/safetensors.h"
+#include "isomer/io/text.h"
+
+namespace isomer {
+
+namespace {
+namespace fs = std::filesystem;
+constexpr const char *kConfig = "/config.json", *kWeights = "/model.safetensors", *kTokenizer = "/tokenizer.json";
+
+/// The number behind "step-"; nothing else is a checkpoint.
+std::optional<Index> step_of(const std::string& name) {
+  if (!name.starts_with("step-")) return {};
+  Index step = 0;
+  if (!parse_number(std::string_view(name).substr(5), step) || step < 0) return {};
+  return step;
+}
+
+template <class T>
+bool all_finite(const Tensor& tensor) {
+  const std::span<const T> numbers(tensor.data<T>(), std::size_t(tensor.size()));
+  return std::ranges::all_of(numbers, [](T x) { return std::isfinite(x); });
+}
+
+bool finite(const Tensor& tensor) {
+  if (!floating(tensor.type())) return true;
+  if (tensor.type() == Type::f64) return all_finite<double>(tensor);
+  return tensor.type() == Type::f32 ? all_finite<float>(tensor) : all_finite<float>(tensor.cast(Type::f32));
+}
+}  // namespace
+
+std::string checkpoint_folder(const std::string& run, Index step) { return run + "/checkpoints/step-" + std::to_string(step); }
+
+std::vector<Index> checkpoint_steps(const std::string& run) {
+  std::vector<Index> steps;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run + "/checkpoints", none))
+    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory()) steps.push_back(*step);
+  std::ranges::sort(steps);
+  return steps;
+}
+
+std::string find_model(const std::string& path) {
+  if (fs::exists(path + kConfig)) return path;
+  const std::vector<Index> steps = checkpoint_steps(path);
+  if (!steps.empty()) return checkpoint_folder(path, steps.back());
+  if (fs::exists(path + "/recipe.toml")) throw Error(path + ": expected a run with a checkpoint, got none");
+  throw Error(path + ": expected the folder of a run or of a model (with config.json), got neither");
+}
+
+ModelFiles read_model_files(const std::string& folder) {
+  ModelFiles files;
+  files.weights = read_safetensors(folder + kWeights);
+  files.config = read_text(folder + kConfig);
+  if (fs::exists(folder + kTokenizer)) files.tokenizer = read_text(folder + kTokenizer);
+  for (const auto& [name, tensor] : files.weights)
+    if (!finite(tensor)) throw NotFinite(folder + kWeights + ": expected finite weights, got others in " + name);
+  return files;
+}
+
+void write_model_files(const std::string& folder, const ModelFiles& files) {
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  if (problem) throw Error("cannot write " + folder + ": " + problem.message());
+  write_safetensors(folder + kWeights, files.weights);
+  write_text(folder + kConfig, files.config);
+  if (files.tokenizer.empty())
+    fs::remove(folder + kTokenizer, problem);
+  else
+    write_text(folder + kTokenizer, files.tokenizer);
+}
+
+}  // namespace isomer

@@ -1,0 +1,35 @@
+#pragma once
+// The files of a model's folder, as they are; model_folder.h makes a model of them.
+//
+//   FOLDER/config.json          config.h, with the names of labels if there are any
+//   FOLDER/model.safetensors    every weight by its name
+//   FOLDER/tokenizer.json       tokenizer.h; not there: tokens are numbers
+//
+//   const ModelFiles files = read_model_files(find_model("runs/text"));
+#include <string>
+#include <vector>
+
+#include "isomer/base/tensor.h"
+#include "isomer/models/not_finite.h"
+
+namespace isomer {
+
+/// The files, read.
+struct ModelFiles {
+  std::string config;  // JSON
+  Tensors weights;
+  std::string tokenizer = {};  // JSON; empty: no file
+};
+
+/// The steps of the checkpoints in the folder of a run, ascending; empty if it is none.
+[[nodiscard]] std::vector<Index> checkpoint_steps(const std::string& run);
+[[nodiscard]] std::string checkpoint_folder(const std::string& run, Index step);
+/// The folder of the model that `path` stands for: itself, or the last checkpoint of a run. Throws Error when it is neither.
+[[nodiscard]] std::string find_model(const std::string& path);
+
+/// Throws Error "PATH: …" for a damaged file, and NotFinite naming the first weight that is not finite.
+[[nodiscard]] ModelFiles read_model_files(const std::string& folder);
+/// Throws Error "cannot write …".
+void write_model_files(const std::string& folder, const ModelFiles& files);
+
+}  // namespace isomer

@@ -1,0 +1,108 @@
+#include "isomer/models/model_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "isomer/io/safetensors.h"
+#include "isomer/io/text.h"
+#include "isomer/models/testing.h"
+#include "tests/error_of.h"
+#include "tests/temporary_folder.h"
+
+namespace isomer {
+namespace {
+namespace fs = std::filesystem;
+using testing::Data;
+using testing::small_config;
+using testing::SmallModel;
+using tests::error_of;
+
+class ModelFolder : public ::testing::Test {
+ protected:
+  /// A language model of eleven tokens.
+  [[nodiscard]] static ModelFiles files(std::uint64_t seed = 1) {
+    const SmallModel<float> small(small_config(ModelKind::language), seed);
+    return {.config = to_json(small.model.config()), .weights = small.parameters.tensors()};
+  }
+  [[nodiscard]] std::string path(const char* name) const { return folder_.path / name; }
+
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(ModelFolder, GivesTheModelThatWasSaved) {
+  ModelConfig config = small_config(ModelKind::classifier);
+  config.labels = {"a", "b", "c", "d", "e"};
+  const SmallModel<float> small(config);
+  const std::vector<std::string> words{"w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9", "w10"};
+  const LoadedModel first(config, small.parameters.tensors(), word_tokenizer(words));
+  save_model(path("a"), first);
+  const auto loaded = load_model(path("a"));
+  EXPECT_EQ(loaded->model.config().labels, config.labels);
+  EXPECT_EQ(loaded->tokenizer->encode("w10 w0"), (std::vector<std::int64_t>{10, 0}));
+  save_model(path("b"), *loaded);
+  for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"})
+    EXPECT_EQ(read_text(path("a") + "/" + file), read_text(path("b") + "/" + file)) << file;
+}
+
+TEST_F(ModelFolder, ComputesWhatTheModelDid) {
+  SmallModel<float> small(small_config(ModelKind::vision));
+  const Data data(small.model.config(), 2, 9);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const double want = small.model.loss(tape, data.input()).loss;
+  write_model_files(path("a"), {.config = to_json(small.model.config()), .weights = small.parameters.tensors()});
+  const auto loaded = load_model(path("a"));
+  EXPECT_EQ(loaded->model.loss(tape, data.input()).loss, want);
+  EXPECT_EQ(loaded->tokenizer, nullptr) << "it reads vectors";
+}
+
+TEST_F(ModelFolder, IsTheLastCheckpointOfARun) {
+  for (const Index step : {9, 10}) write_model_files(checkpoint_folder(path("run"), step), files(std::uint64_t(step)));
+  fs::create_directories(path("run") + "/checkpoints/writing-11");
+  EXPECT_EQ(checkpoint_steps(path("run")), (std::vector<Index>{9, 10}));
+  EXPECT_EQ(find_model(path("run")), path("run") + "/checkpoints/step-10");
+  const auto loaded = load_model(path("run"));
+  EXPECT_EQ(loaded->parameters.find("embedding.weight").values()[0], files(10).weights.at("embedding.weight").data<float>()[0]);
+  EXPECT_EQ(loaded->tokenizer->name(), "numbers");
+}
+
+TEST_F(ModelFolder, RefusesWhatIsNone) {
+  EXPECT_EQ(error_of([&] { (void)load_model(path("no")); }),
+            path("no") + ": expected the folder of a run or of a model (with config.json), got neither");
+  fs::create_directories(path("run"));
+  std::ofstream(path("run") + "/recipe.toml") << "";
+  EXPECT_EQ(error_of([&] { (void)load_model(path("run")); }), path("run") + ": expected a run with a checkpoint, got none");
+  write_model_files(path("a"), files());
+  std::ofstream(path("a") + "/config.json") << "{";
+  EXPECT_EQ(error_of([&] { (void)load_model(path("a")); }), path("a") + "/config.json: expected JSON, which ends at byte 2");
+  fs::remove(path("a") + "/model.safetensors");
+  EXPECT_EQ(error_of([&] { (void)load_model(path("a")); }),
+            "cannot read " + path("a") + "/model.safetensors: No such file or directory");
+  ModelFiles other = files();
+  other.weights.erase("norm.weight");
+  write_model_files(path("b"), other);
+  EXPECT_EQ(error_of([&] { (void)load_model(path("b")); }),
+            path("b") + "/model.safetensors: parameters: expected norm.weight [8], found none");
+}
+
+TEST_F(ModelFolder, RefusesWeightsThatAreNotFinite) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    ModelFiles spoiled = files();
+    spoiled.weights.at("layers.1.mlp.up.weight").data<float>()[3] = bad;
+    write_model_files(path("a"), spoiled);
+    EXPECT_THROW((void)load_model(path("a")), NotFinite);
+    EXPECT_EQ(error_of([&] { (void)load_model(path("a")); }),
+              path("a") + "/model.safetensors: expected finite weights, got others in layers.1.mlp.up.weight");
+  }
+  ModelFiles wide = files();
+  wide.weights.at("norm.weight") = wide.weights.at("norm.weight").cast(Type::f64);
+  wide.weights.at("norm.weight").data<double>()[7] = std::numeric_limits<double>::quiet_NaN();
+  write_model_files(path("a"), wide);
+  EXPECT_THROW((void)load_model(path("a")), NotFinite);
+}
+
+}  // namespace
+}  // namespace isomer

@@ -1,0 +1,53 @@
+#pragma once
+// What turns text into the tokens of a model and back. A model folder says in tokenizer.json which one it is and what that has
+// learned; without the file tokens are numbers.
+//
+//   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_from(read_text("tokenizer.json"), "tokenizer.json",
+//   config.vocabulary); std::vector<std::int64_t> tokens = tokenizer->encode("The "); std::cout << tokenizer->decode(tokens);
+//
+// A new kind is a class in tokenizer.cc or beside it, and a line in tokenizer_from(). Tokenizers are values that do not change:
+// several threads may use one.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isomer/base/index.h"
+
+namespace isomer {
+
+class Tokenizer {
+ public:
+  Tokenizer() = default;
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  /// As tokenizer.json has it.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Tokens are below it.
+  [[nodiscard]] virtual Index vocabulary() const = 0;
+  /// Is it running text, which reads on behind its prompt, and not a list of words?
+  [[nodiscard]] virtual bool is_text() const = 0;
+  /// Throws Error "expected …, got …" for what has no tokens.
+  [[nodiscard]] virtual std::vector<std::int64_t> encode(std::string_view text) const = 0;
+  /// Pieces of a sequence, decoded one after the other, are the whole.
+  [[nodiscard]] virtual std::string decode(std::span<const std::int64_t> tokens) const = 0;
+  /// The text of tokenizer.json; empty: no such file is needed.
+  [[nodiscard]] virtual std::string to_json() const = 0;
+};
+
+/// A token a byte.
+[[nodiscard]] std::unique_ptr<Tokenizer> byte_tokenizer();
+/// Numbers separated by spaces.
+[[nodiscard]] std::unique_ptr<Tokenizer> number_tokenizer(Index vocabulary);
+/// Words separated by spaces, one a token. Throws Error if one is empty, has a space in it or is there twice.
+[[nodiscard]] std::unique_ptr<Tokenizer> word_tokenizer(std::vector<std::string> words);
+
+/// What to_json() wrote; an empty text stands for numbers. Throws Error "NAME: …" for what is not one of ours, is of a newer
+/// version, or has more tokens than `vocabulary`.
+[[nodiscard]] std::unique_ptr<Tokenizer> tokenizer_from(std::string_view json, const std::string& name, Index vocabulary);
+
+}  // namespace isomer

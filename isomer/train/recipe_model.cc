@@ -1,0 +1,180 @@
+#include "isomer/train/recipe_model.h"
+
+#include <algorithm>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+#include "isomer/mixers/preset.h"
+
+namespace isomer {
+
+namespace {
+ModelKind natural_kind(TaskKind task) {
+  switch (task) {
+    case TaskKind::tokens: return ModelKind::language;
+    case TaskKind::tokens_class: return ModelKind::classifier;
+    case TaskKind::vectors: return ModelKind::regression;
+    case TaskKind::vectors_class: return ModelKind::vision;
+    case TaskKind::autoencoder: return ModelKind::autoencoder;
+  }
+  return ModelKind::language;
+}
+
+bool fits(ModelKind kind, TaskKind task) {
+  const ModelKind natural = natural_kind(task);
+  return kind == natural || (natural == ModelKind::classifier && kind == ModelKind::encoder);
+}
+
+ModelKind kind_of(const Recipe& recipe, const TaskShape& task) {
+  const std::string& name = recipe.model.kind;
+  const ModelKind natural = natural_kind(task.kind);
+  if (name == "auto") return natural;
+  const ModelKind wanted = model_kind_named(name);
+  if (!fits(wanted, task.kind))
+    fail_in_recipe(
+        recipe, "model.kind",
+        "expected a model.kind that fits the task " + recipe.task + " (" + std::string(name_of(natural)) + "), got " + name);
+  return wanted;
+}
+
+/// Options for one layer: those of [mixer.all] that its preset knows, then its own.
+Settings options_for(const Recipe& recipe, const std::string& preset, const Place& place) {
+  Settings settings;
+  const auto own = recipe.mixers.find(preset), all = recipe.mixers.find("all");
+  if (own != recipe.mixers.end()) settings = own->second;
+  if (all == recipe.mixers.end()) return settings;
+  for (const MixerOption& option : options_of(find_preset(preset), place, settings))
+    if (const auto given = all->second.find(option.name); given != all->second.end()) settings.insert(*given);
+  return settings;
+}
+
+void check_mixer_tables(const Recipe& recipe, const std::vector<std::string>& layers) {
+  for (const auto& [preset, settings] : recipe.mixers) {
+    if (preset == "all" || std::find(layers.begin(), layers.end(), preset) != layers.end()) continue;
+    try {
+      (void)find_preset(preset);
+    } catch (const Error& error) {
+      fail_in_recipe(recipe, "mixer." + preset, error.what());
+    }
+    fail_in_recipe(recipe, "mixer." + preset, "options for " + preset + ", which no layer is");
+  }
+}
+
+/// Options in [mixer.all] may be for mixers that other runs of a sweep have, but somebody must know them.
+void check_shared_options(const Recipe& recipe) {
+  const auto all = recipe.mixers.find("all");
+  if (all == recipe.mixers.end()) return;
+  std::vector<std::string> known;
+  for (const Preset* preset : presets())
+    for (const MixerOption& option : options_of(*preset, {})) known.push_back(option.name);
+  for (const auto& [name, value] : all->second)
+    if (std::ranges::find(known, name) == known.end())
+      fail_in_recipe(recipe, "mixer.all", "unknown option " + name + did_you_mean(name, known));
+}
+
+Place place_of(const Recipe& recipe, std::size_t layer, std::size_t layers) {
+  return {.width = recipe.model.width, .layer = Index(layer), .layers = Index(layers)};
+}
+
+/// Presets and options of all layers, checked.
+std::vector<LayerConfig> layer_configs(const Recipe& recipe) {
+  const std::vector<std::string> names = layers_of(recipe.model);
+  check_mixer_tables(recipe, names);
+  check_shared_options(recipe);
+  std::vector<LayerConfig> layers;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Place place = place_of(recipe, i, names.size());
+    try {
+      layers.push_back({names[i], options_for(recipe, names[i], place)});
+      (void)build_mixer(names[i], place, layers.back().options);
+    } catch (const Error& error) {
+      fail_in_recipe(recipe, recipe.mixers.contains(names[i]) ? "mixer." + names[i] : "model.layers", error.what());
+    }
+  }
+  return layers;
+}
+}  // namespace
+
+std::unique_ptr<Task> task_of(const Recipe& recipe) {
+  try {
+    (void)find_task(recipe.task);
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, "task.name", error.what());
+  }
+  try {
+    return make_task(recipe.task, recipe.task_settings);
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, "task", error.what());
+  }
+}
+
+ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
+  const ModelRecipe& m = recipe.model;
+  ModelConfig config;
+  config.kind = kind_of(recipe, task);
+  config.width = m.width;
+  config.mlp = mlp_named(m.mlp);
+  config.mlp_factor = m.mlp_factor;
+  config.norm = m.norm == "rms" ? Norm::rms : Norm::layer;
+  config.tied = m.tied;
+  config.dropout = m.dropout;
+  config.logit_cap = m.logit_cap;
+  config.positions = m.positions;
+  config.deviation = m.deviation;
+  config.qk_identity = m.qk_identity;
+  config.vocabulary = task.vocabulary;
+  config.classes = task.classes;
+  config.features = task.features;
+  config.outputs = task.outputs;
+  config.length = task.length;
+  config.layers = layer_configs(recipe);
+  return config;
+}
+
+Recipe resolved(const Recipe& recipe) {
+  Recipe all = recipe;
+  try {
+    all.task_settings = TaskOptions(find_task(recipe.task), recipe.task_settings).values();
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, "task", error.what());
+  }
+  all.mixers.clear();
+  const std::vector<LayerConfig> layers = layer_configs(recipe);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto& [preset, given] = layers[i];
+    if (all.mixers.contains(preset)) continue;
+    Settings& settings = all.mixers[preset] = given;
+    for (const MixerOption& option : options_of(find_preset(preset), place_of(recipe, i, layers.size()), given))
+      if (option.applies) settings.emplace(option.name, option.fallback);
+  }
+  return all;
+}
+
+void require_fit(const ModelConfig& model, const TaskShape& task, const std::string& name) {
+  const char* const op = name.c_str();
+  require(fits(model.kind, task.kind), op, "expected a task for models of the kind ", name_of(model.kind), ", got one for ",
+          name_of(natural_kind(task.kind)));
+  const auto at_most = [&](const char* what, Index most, Index got) {
+    require(got <= most, op, "expected at most ", most, " ", what, ", which is what the model has, got ", got);
+  };
+  at_most("different tokens", model.vocabulary, task.vocabulary);
+  if (model.outputs == 0) at_most("different labels", labels_of(model), task.classes);
+  if (has_positions(model)) at_most("positions", model.length, task.length);
+  require(task.features == model.features && task.outputs == model.outputs, op, "expected vectors of ", model.features, " and ",
+          model.outputs, " numbers as inputs and targets, got ", task.features, " and ", task.outputs);
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of(const Task& task) {
+  const TaskShape& shape = task.shape();
+  if (shape.vocabulary == 0) return nullptr;
+  if (shape.bytes) return byte_tokenizer();
+  std::vector<std::string> words;
+  bool numbers = true;
+  for (std::int64_t token = 0; token < shape.vocabulary; ++token) {
+    words.push_back(task.spell(token));
+    numbers = numbers && words.back() == std::to_string(token);
+  }
+  return numbers ? number_tokenizer(shape.vocabulary) : word_tokenizer(std::move(words));
+}
+
+}  // namespace isomer

@@ -1,0 +1,31 @@
+#pragma once
+// What a recipe says of its task and model, put together.
+//
+//   const std::unique_ptr<Task> task = task_of(recipe);
+//   const ModelConfig config = model_of(recipe, task->shape());
+#include <memory>
+#include <string>
+
+#include "isomer/models/config.h"
+#include "isomer/models/tokenizer.h"
+#include "isomer/tasks/task.h"
+#include "isomer/train/recipe.h"
+
+namespace isomer {
+
+/// The model that a recipe describes for a task. Errors name the line of the recipe.
+[[nodiscard]] ModelConfig model_of(const Recipe& recipe, const TaskShape& task);
+[[nodiscard]] std::unique_ptr<Task> task_of(const Recipe& recipe);
+
+/// The recipe with every option of its task and mixers that has an effect; it gives the same run. What [mixer.all] says stands at
+/// the presets that know it.
+[[nodiscard]] Recipe resolved(const Recipe& recipe);
+
+/// A model may know more tokens and classes than a task has. Throws Error "NAME: …" when it cannot read the task's inputs or give
+/// its answers.
+void require_fit(const ModelConfig& model, const TaskShape& task, const std::string& name);
+
+/// How a task writes its tokens; null if it has none.
+[[nodiscard]] std::unique_ptr<Tokenizer> tokenizer_of(const Task& task);
+
+}  // namespace isomer

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Models apart from their runs: moved, spoiled, looked at.   usage: models_test.py ISOMER"""
+import json
+import shutil
+import struct
+import tempfile
+from pathlib import Path
+
+from program import RECIPE, expect, isomer
+
+TEXT = """
+[model]
+width = 16
+layers = ["gla"]
+[mixer.gla]
+heads = 2
+[task]
+name = "text"
+path = "PATH"
+length = 16
+[train]
+steps = 3
+batch = 4
+"""
+
+
+def read(path):
+    data = Path(path).read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    return json.loads(data[8:8 + size]), data[8 + size:]
+
+
+def write(path, tensors):
+    """name: (type, shape, struct format, numbers)"""
+    header, body = {}, b""
+    for name, (kind, shape, code, numbers) in tensors.items():
+        packed = struct.pack(f"<{len(numbers)}{code}", *numbers)
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(body), len(body) + len(packed)]}
+        body += packed
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def numbers(path, name):
+    header, body = read(path)
+    begin, end = header[name]["data_offsets"]
+    return struct.unpack(f"<{(end - begin) // 4}f", body[begin:end])
+
+
+def spoil(path, name):
+    header, body = read(path)
+    begin = header[name]["data_offsets"][0]
+    at = 8 + struct.unpack("<Q", Path(path).read_bytes()[:8])[0] + begin
+    data = bytearray(Path(path).read_bytes())
+    data[at:at + 4] = struct.pack("<f", float("nan"))
+    Path(path).write_bytes(bytes(data))
+
+
+def moved(top):
+    """A run speaks without its corpus, as a run and as a model's folder."""
+    (top / "corpus").write_text("the quick brown fox jumps over the lazy dog. " * 40)
+    (top / "text.toml").write_text(TEXT.replace("PATH", str(top / "corpus")))
+    trained = isomer("train", top / "text.toml", "--out", top / "text", "--threads", 1)
+    expect(trained.returncode == 0, trained.stderr)
+    say = ["--prompt", "the ", "--tokens", 20, "--threads", 1]
+    want = isomer("generate", top / "text", *say)
+    expect(want.returncode == 0 and want.stdout.startswith("the "), f"generate: {want}")
+    (top / "corpus").unlink()
+    (top / "elsewhere").mkdir()
+    (top / "text").rename(top / "elsewhere" / "run")
+    shutil.copytree(top / "elsewhere" / "run" / "checkpoints" / "latest", top / "model")
+    for unneeded in "optimizer.safetensors", "state.json":
+        (top / "model" / unneeded).unlink()
+    for place in top / "elsewhere" / "run", top / "model":
+        got = isomer("generate", place, *say)
+        expect(got.returncode == 0 and got.stdout == want.stdout, f"a moved model says something else: {got}")
+    scored = isomer("eval", top / "elsewhere" / "run")
+    expect(scored.returncode == 2 and "corpus" in scored.stderr, f"eval needs the data and says so: {scored}")
+
+
+def looked_at(top):
+    """Logits, loss and gradients of a run, as a batch and as a stream."""
+    tokens = [(7 * i) % 64 for i in range(12)]
+    write(top / "in", {"tokens": ("I64", [2, 6], "q", tokens), "targets": ("I64", [2, 6], "q", [-100] * 3 + tokens[3:])})
+    run = ["logits", top / "run", "--tokens", top / "in", "--threads", 1]
+    for name, *options in (["batch"], ["stream", "--stream"], ["gradients", "--gradients"]):
+        done = isomer(*run, "--output", top / name, *options)
+        expect(done.returncode == 0 and not done.stdout and not done.stderr, f"logits {options}: {done}")
+    header, _ = read(top / "gradients")
+    weights, _ = read(top / "run" / "checkpoints" / "latest" / "model.safetensors")
+    weights.pop("__metadata__", None)
+    header.pop("__metadata__", None)
+    expect(set(header) == {"hidden", "logits", "loss"} | {"grad." + name for name in weights}, f"tensors: {set(header)}")
+    expect(header["logits"] == {"dtype": "F32", "shape": [2, 6, 64], "data_offsets": header["logits"]["data_offsets"]}, header["logits"])
+    for name in "hidden", "logits", "loss":
+        one, other = numbers(top / "batch", name), numbers(top / "stream", name)
+        expect(max(abs(a - b) for a, b in zip(one, other, strict=True)) < 2e-5, f"a stream gives another {name}")
+    expect(numbers(top / "batch", "loss") == numbers(top / "gradients", "loss"), "gradients change the loss")
+    for arguments, text in (([], "expected a model, got none"),
+                            ([top / "run"], "expected --tokens FILE, got none"),
+                            ([top / "run", "--tokens", top / "in"], "expected --output FILE, got none"),
+                            ([top / "no", "--tokens", top / "in", "--output", top / "out"],
+                             f"{top}/no: expected the folder of a run or of a model (with config.json), got neither"),
+                            ([*run[1:4], "--output", top / "out", "--stream", "--gradients"], "expected gradients of a batch, got a stream")):
+        wrong = isomer("logits", *arguments)
+        expect(wrong.returncode == 2 and wrong.stderr == f"isomer logits: {text}\n", f"logits {arguments}: {wrong}")
+    full = isomer(*run, "--output", top / "no" / "out")
+    expect(full.returncode == 1 and "cannot write" in full.stderr, f"an output that cannot be written: {full}")
+
+
+def spoiled(top):
+    """Weights that are not finite."""
+    shutil.copytree(top / "run", top / "spoiled", symlinks=True)
+    spoil(top / "spoiled" / "checkpoints" / "latest" / "model.safetensors", "norm.weight")
+    for name, *arguments in (["eval", top / "spoiled"], ["generate", top / "spoiled", "--prompt", "1"],
+                             ["logits", top / "spoiled", "--tokens", top / "in", "--output", top / "out"],
+                             ["train", top / "recipe.toml", "--out", top / "spoiled", "--resume"]):
+        result = isomer(name, *arguments)
+        text = f"isomer {name}: {top}/spoiled/checkpoints/step-60/model.safetensors: expected finite weights, got others in norm.weight\n"
+        expect(result.returncode == 1 and result.stderr == text, f"{name} takes weights that are not finite: {result}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as top:
+        top = Path(top)
+        (top / "recipe.toml").write_text(RECIPE)
+        trained = isomer("train", top / "recipe.toml", "--out", top / "run", "--threads", 1)
+        expect(trained.returncode == 0, trained.stderr)
+        moved(top)
+        looked_at(top)
+        spoiled(top)
+    print("models_test: moved, looked at, spoiled")
+
+
+if __name__ == "__main__":
+    main()
