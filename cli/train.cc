@@ -7,7 +7,9 @@
 #include "cli/interrupt.h"
 #include "cli/report.h"
 #include "isomer/base/error.h"
+#include "isomer/io/text.h"
 #include "isomer/train/plan.h"
+#include "isomer/train/start.h"
 #include "isomer/train/tensorboard.h"
 #include "isomer/train/trainer.h"
 
@@ -15,7 +17,7 @@ namespace isomer::cli {
 
 namespace {
 struct Request {
-  std::string recipe, out;
+  std::string recipe, out, from;
   std::vector<std::string> settings;
   bool resume = false, print_config = false, dry_run = false, stats = false, tensorboard = false;
   TableOutput output;
@@ -74,7 +76,7 @@ std::string too_large(const MemoryEstimate& need, double factor) {
   if (need.total() <= factor * there) return "";
   return "expected a step that fits into the " + bytes_text(there) + " of this machine, got one of about " +
          bytes_text(need.total()) + ", of which " + bytes_text(need.activations) +
-         " are activations; a smaller train.batch or train.recompute=true takes less";
+         " are activations; a smaller train.batch, a larger train.accumulate or train.recompute=true takes less";
 }
 
 int print_plan(const Request& request, Session& session, const MemoryEstimate& memory, Context& context) {
@@ -104,6 +106,28 @@ RunFolder folder_for(const Request& request, const Recipe& recipe, const std::st
   return run;
 }
 
+/// The weights that the recipe says to begin with, unless the run has a checkpoint to go on from.
+std::optional<StartReport> start_of(const Request& request, const std::string& folder, Session& session) {
+  const std::string& path = session.recipe().train.start;
+  if (path.empty() || (request.resume && RunFolder::open(folder).has_checkpoint())) return {};
+  return start_from(session.parameters(), path);
+}
+
+void print_start(const StartReport& report) {
+  using Fate = StartedWeight::Fate;
+  Table table({"weight", "shape", "start"});
+  for (const StartedWeight& weight : report.weights) {
+    const bool here = weight.fate != Fate::unknown;
+    std::string fate(name_of(weight.fate));
+    if (weight.fate == Fate::misshapen) fate += ": " + isomer::text_of(weight.there) + " there";
+    table.add({weight.name, isomer::text_of(here ? weight.shape : weight.there), fate});
+  }
+  table.print();
+  std::cout << "began with " << report.count(Fate::taken) << " weights of " << report.from << "; "
+            << report.count(Fate::misshapen) << " misshapen and " << report.count(Fate::missing) << " missing ones are new, "
+            << report.count(Fate::unknown) << " unknown ones were left there" << std::endl;
+}
+
 /// Also for a run that had one before, so that it stays complete.
 std::unique_ptr<Tensorboard> board_for(const Request& request, const RunFolder& run) {
   if (!request.tensorboard && !std::filesystem::exists(Tensorboard::path_in(run))) return nullptr;
@@ -112,7 +136,9 @@ std::unique_ptr<Tensorboard> board_for(const Request& request, const RunFolder& 
 
 int train_request(const Request& request) {
   const std::string folder = request.out.empty() ? default_folder(request) : request.out;
-  const Recipe recipe = read_recipe(request.recipe, request.settings);
+  Overrides settings = request.settings;
+  if (!request.from.empty()) settings.push_back("train.start=" + request.from);
+  const Recipe recipe = read_recipe(request.recipe, settings);
   if (request.print_config) {
     std::cout << to_toml(resolved(recipe));
     return kDone;
@@ -127,10 +153,15 @@ int train_request(const Request& request) {
   if (const std::string problem = too_large(memory, request.dry_run ? 1 : kMemoryFactor); !problem.empty()) throw Error(problem);
   if (const std::string problem = too_large(memory, 1); !problem.empty()) std::cerr << "isomer train: " << problem << "\n";
   Session session(recipe, std::move(task), context);
+  const std::optional<StartReport> started = start_of(request, folder, session);
   if (request.dry_run) return print_plan(request, session, memory, context);
   const OutlivesItsReader output;  // the record is metrics.jsonl
   const RunFolder run = folder_for(request, recipe, folder);
   const FileLock claim = run.claim();
+  if (started) {
+    write_text(run.start_path(), to_json(*started));
+    print_start(*started);
+  }
   if (request.resume) {
     isomer::resume(session, run);
     std::cout << "going on after step " << session.steps_done() << std::endl;
@@ -156,6 +187,7 @@ Command train_command(Options& options) {
   options.add("recipe", request->recipe, "TOML file with model, task and training").required();
   options.set(request->settings, "Override a key, e.g. train.steps=100; may be repeated");
   options.add("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]");
+  options.add("--from", request->from, "Begin with the weights of this run or model, where they fit (train.start)").value("RUN");
   options.flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
   options.flag("--print-config", request->print_config, "Print the recipe with every option of model, task and mixers, and stop");
   options.flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models apart from their runs: moved, spoiled, looked at.   usage: models_test.py ISOMER"""
+"""Models apart from their runs: moved, spoiled, started from, looked at.   usage: models_test.py ISOMER"""
 import json
 import shutil
 import struct
@@ -109,16 +109,52 @@ def looked_at(top):
     expect(full.returncode == 1 and "cannot write" in full.stderr, f"an output that cannot be written: {full}")
 
 
+def started(top):
+    """Other weights to begin with: what was taken is said and kept."""
+    train = ["train", top / "recipe.toml", "--threads", 1]
+    more = isomer(*train, "--out", top / "more", "--from", top / "run", "--set", "train.steps=1", "--set", "model.layers=gla,gla")
+    expect(more.returncode == 0, more.stderr)
+    kept = json.loads((top / "more" / "start.json").read_text())
+    expect(kept["from"] == str(top / "run" / "checkpoints" / "step-60"), kept["from"])
+    for name in kept["taken"] + kept["missing"] + kept["unknown"]:
+        expect(f"\n{name} " in "\n" + more.stdout, f"{name} is not in the table: {more.stdout}")
+    expect("embedding.weight" in kept["taken"] and kept["missing"], kept)
+    expect(f"began with {len(kept['taken'])} weights of {kept['from']}; " in more.stdout, more.stdout)
+    expect(f'start = "{top}/run"' in (top / "more" / "recipe.toml").read_text(), "the recipe keeps where it began")
+    # With a learning rate of 0 the weights stay what they were taken from.
+    still = isomer(*train, "--out", top / "still", "--set", f"train.start={top}/run", "--set", "train.lr=0", "--set", "train.steps=2")
+    expect(still.returncode == 0, still.stderr)
+    same = [(run / "checkpoints" / "latest" / "model.safetensors").read_bytes() for run in (top / "run", top / "still")]
+    expect(same[0] == same[1], "the weights are not those of the start")
+    again = isomer(*train, "--out", top / "still", "--resume", "--set", f"train.start={top}/run", "--set", "train.lr=0", "--set", "train.steps=2")
+    expect(again.returncode == 0 and "began with" not in again.stdout, f"a resumed run begins nowhere else: {again}")
+    none = isomer(*train, "--out", top / "none", "--from", top / "run", "--set", "model.width=32")
+    expect(none.returncode == 2 and "expected weights with names and shapes of the model" in none.stderr, f"nothing in common: {none}")
+    expect(not (top / "none").exists(), "a training that is refused leaves no folder")
+
+
 def spoiled(top):
     """Weights that are not finite."""
     shutil.copytree(top / "run", top / "spoiled", symlinks=True)
     spoil(top / "spoiled" / "checkpoints" / "latest" / "model.safetensors", "norm.weight")
     for name, *arguments in (["eval", top / "spoiled"], ["generate", top / "spoiled", "--prompt", "1"],
                              ["logits", top / "spoiled", "--tokens", top / "in", "--output", top / "out"],
-                             ["train", top / "recipe.toml", "--out", top / "spoiled", "--resume"]):
+                             ["train", top / "recipe.toml", "--out", top / "spoiled", "--resume"],
+                             ["train", top / "recipe.toml", "--out", top / "other", "--from", top / "spoiled"]):
         result = isomer(name, *arguments)
         text = f"isomer {name}: {top}/spoiled/checkpoints/step-60/model.safetensors: expected finite weights, got others in norm.weight\n"
         expect(result.returncode == 1 and result.stderr == text, f"{name} takes weights that are not finite: {result}")
+
+
+def accumulated(top):
+    """Parts of batches: the same lines with nearly the same losses, and exact resumption."""
+    want = [json.loads(line) for line in (top / "run" / "metrics.jsonl").read_text().splitlines()]
+    run = ["train", top / "recipe.toml", "--threads", 1, "--set", "train.accumulate=3", "--out", top / "parts"]
+    expect(isomer(*run).returncode == 0, "train.accumulate=3")
+    got = [json.loads(line) for line in (top / "parts" / "metrics.jsonl").read_text().splitlines()]
+    expect([(line["step"], line.get("lr")) for line in got] == [(line["step"], line.get("lr")) for line in want], "other steps")
+    for a, b in zip(want[:10], got[:10], strict=True):
+        expect(abs(a["loss"] - b["loss"]) < 1e-3 * a["loss"], f"another loss: {a} {b}")
 
 
 def main():
@@ -129,8 +165,10 @@ def main():
         expect(trained.returncode == 0, trained.stderr)
         moved(top)
         looked_at(top)
+        started(top)
         spoiled(top)
-    print("models_test: moved, looked at, spoiled")
+        accumulated(top)
+    print("models_test: moved, looked at, started from, spoiled, in parts")
 
 
 if __name__ == "__main__":

@@ -50,10 +50,35 @@ bool all_finite(std::span<const T> numbers) {
   return std::ranges::all_of(numbers, [](T number) { return std::isfinite(number); });
 }
 
+/// With the gradient of what a pass contributes to the mean over all labels of a batch.
+template <class T>
+void seed_loss(Tape<T>& tape, Var<T> loss, Index count, const Pass& pass) {
+  if (loss.wanted()) tape.seed(loss).data[0] = pass.count > 0 ? T(double(count) / pass.count) : T(1);
+}
+
 void expect_size(const char* what, std::size_t got, Index want) {
   require(Index(got) == want, "model", "expected ", want, " ", what, ", got ", got);
 }
 }  // namespace
+
+Index count_of(const ModelConfig& config, const ModelInput& in) {
+  if (config.kind == ModelKind::regression) return in.B;
+  return std::ranges::count_if(in.labels, [](std::int64_t label) { return label >= 0; });
+}
+
+ModelInput part_of(const ModelInput& in, Index first, Index count) {
+  const auto cut = [&](auto all) {
+    const Index each = Index(all.size()) / in.B;
+    return all.subspan(std::size_t(first * each), std::size_t(count * each));
+  };
+  return {.B = count,
+          .T = in.T,
+          .tokens = cut(in.tokens),
+          .labels = cut(in.labels),
+          .inputs = cut(in.inputs),
+          .targets = cut(in.targets),
+          .lengths = cut(in.lengths)};
+}
 
 template <class T>
 Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(config) {
@@ -141,14 +166,19 @@ Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
                         : (*input_)(tape, values(tape, in.inputs, {in.B, in.T, 1, config_.features}));
   if (positions_.present()) x = add(tape, x, position_table(positions_, 0, in.T));
   const double rate = pass.dropout ? config_.dropout : 0;
-  return dropout(tape, x, {.rate = rate, .seed = pass.seed, .stream = pass.step * std::uint64_t(streams())});
+  return dropout(tape, x,
+                 {.rate = rate,
+                  .seed = pass.seed,
+                  .stream = pass.step * std::uint64_t(streams()),
+                  .first = pass.first * in.T * config_.width});
 }
 
 template <class T>
 Var<T> Model<T>::run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pass& pass) {
   const DropoutOptions dropout{.rate = pass.dropout ? config_.dropout : 0,
                                .seed = pass.seed,
-                               .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer};
+                               .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer,
+                               .first = pass.first * x.dim(1) * config_.width};
   const auto forward = [block = &blocks_[layer], window = pass.window, dropout](Tape<T>& on, std::span<const Var<T>> in,
                                                                                 std::span<Var<T>> out) {
     block->mixer().set_window(window);
@@ -188,7 +218,7 @@ Var<T> Model<T>::decoded(Tape<T>& tape, Var<T> x) const {
 }
 
 template <class T>
-ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in) {
+ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) {
   predicted_.assign(in.labels.size(), -1);
   LossResult result;
   const Var<T> loss = linear_cross_entropy<T>(tape,
@@ -198,16 +228,16 @@ ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in)
                                                .labels = contiguous(in.labels.data(), {x.dim(0), x.dim(1)}),
                                                .predicted = predicted_.data()},
                                               config_.logit_cap, &result);
-  if (loss.wanted()) tape.seed(loss).data[0] = T(1);
+  seed_loss(tape, loss, result.count, pass);
   return {.loss = result.mean, .count = result.count, .correct = result.correct, .predicted = predicted_};
 }
 
 template <class T>
-ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in) {
+ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) {
   const Shape4 shape{in.B, 1, 1, config_.outputs};
   const Var<T> y = linear(tape, x, head_, head_bias_);
   const Var<T> loss = mean_squared_error(tape, y, values(tape, in.targets, shape));
-  if (loss.wanted()) tape.seed(loss).data[0] = T(1);
+  seed_loss(tape, loss, in.B, pass);
   outputs_.resize(in.targets.size());
   std::transform(y.value.data, y.value.data + y.value.size(), outputs_.begin(), [](T number) { return float(number); });
   return {.loss = double(loss.value.data[0]), .count = in.B, .outputs = outputs_};
@@ -219,10 +249,10 @@ ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass
   check_targets(in);
   const Var<T> x = blocks(tape, front(tape, in, pass), pass);
   switch (config_.kind) {
-    case ModelKind::language: return read_labels(tape, (*norm_)(tape, x), in);
-    case ModelKind::autoencoder: return read_labels(tape, decoded(tape, (*norm_)(tape, x)), in);
-    case ModelKind::regression: return read_targets(tape, (*norm_)(tape, last_token(x)), in);
-    default: return read_labels(tape, pooled(tape, (*norm_)(tape, x), in), in);
+    case ModelKind::language: return read_labels(tape, (*norm_)(tape, x), in, pass);
+    case ModelKind::autoencoder: return read_labels(tape, decoded(tape, (*norm_)(tape, x)), in, pass);
+    case ModelKind::regression: return read_targets(tape, (*norm_)(tape, last_token(x)), in, pass);
+    default: return read_labels(tape, pooled(tape, (*norm_)(tape, x), in), in, pass);
   }
 }
 

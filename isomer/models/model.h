@@ -41,6 +41,11 @@ struct ModelInput {
   std::span<const Index> lengths = {};        // [B], tokens before the padding, which means leave out; empty: all
 };
 
+/// What the mean of a loss is taken over: the labels that count, or the sequences of a regression.
+[[nodiscard]] Index count_of(const ModelConfig& config, const ModelInput& in);
+/// Sequences first … first + count − 1 of an input.
+[[nodiscard]] ModelInput part_of(const ModelInput& in, Index first, Index count);
+
 /// The spans belong to the model and are valid until its next call.
 struct ModelResult {
   double loss = 0;                               // the mean over labels of the cross-entropy, or the mean squared error
@@ -62,6 +67,9 @@ struct Pass {
   Index window = 0;        // of every layer with a window; 0: their own
   bool dropout = false;    // as the config says
   bool recompute = false;  // blocks run again in the backward pass instead of keeping what they computed
+  // Of an input that is a part of a batch, so that the gradients of all parts add up to those of the batch:
+  Index first = 0;   // the sequence of the batch that it begins with
+  double count = 0;  // what its gradients are divided by: the labels of the whole batch; 0: its own
 };
 
 template <class T>
@@ -134,8 +142,8 @@ class Model {
   [[nodiscard]] Var<T> projected(Tape<T>& tape, Var<T> x) const;
   [[nodiscard]] Var<T> pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const;
   [[nodiscard]] Var<T> decoded(Tape<T>& tape, Var<T> x) const;
-  ModelResult read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in);
-  ModelResult read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in);
+  ModelResult read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass);
+  ModelResult read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass);
 
   ModelConfig config_;
   std::optional<Embedding<T>> embedding_;

@@ -69,7 +69,7 @@ std::size_t Optimiser<T>::group_of(const Parameter<T>& parameter) const {
 }
 
 template <class T>
-Optimiser<T>::Optimiser(const Parameters<T>& parameters, OptimiserOptions options) : options_(std::move(options)) {
+Optimiser<T>::Optimiser(Parameters<T>& parameters, OptimiserOptions options) : options_(std::move(options)) {
   check(options_);
   std::vector<bool> used(options_.groups.size() + 1, false);
   for (const Parameter<T>& p : parameters.all()) {
@@ -92,6 +92,7 @@ Optimiser<T>::Optimiser(const Parameters<T>& parameters, OptimiserOptions option
   for (std::size_t i = 0; i < options_.groups.size(); ++i)
     require(used[i], "optimiser", "expected a parameter that belongs to the group ", options_.groups[i].match, ", found none");
   squares_.resize(blocks_.size());
+  parameters.group_gradients(used.size(), [&](const Parameter<T>& p) { return group_of(p); });
 }
 
 template <class T>

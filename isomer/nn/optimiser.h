@@ -3,6 +3,7 @@
 //
 //   Optimiser<float> optimiser(parameters, {.kind = OptimiserKind::adamw, .weight_decay = 0.1, .clip = 1.0});
 //   … tape.backward(loss) …
+//   for (std::span<float> group : parameters.gradient_groups()) …   // between the two: sum over ranks, if there are several
 //   const double norm = optimiser.step(lr * factor(schedule, step), context);
 //   parameters.zero_gradients();
 //
@@ -51,8 +52,9 @@ void check(const OptimiserOptions& options);
 template <class T>
 class Optimiser {
  public:
-  /// Throws Error for numbers out of range and for a group that no trained parameter belongs to.
-  Optimiser(const Parameters<T>& parameters, OptimiserOptions options);
+  /// Puts the gradients of each group into one array (Parameters::gradient_groups), those of no group into the last. Throws
+  /// Error for numbers out of range and for a group that no trained parameter belongs to.
+  Optimiser(Parameters<T>& parameters, OptimiserOptions options);
 
   /// The norm of all gradients before clipping. If it is not finite nothing has been changed.
   double step(double lr, Context& context);

@@ -242,6 +242,41 @@ TEST(Optimiser, RefusesWhatMakesNoSense) {
             "optimiser: expected adamw or sgd, got adam, did you mean adamw?");
 }
 
+TEST(Optimiser, HasTheGradientsOfAGroupInOneArray) {
+  Store<float> store;
+  const Optimiser<float> optimiser(store.parameters, {.groups = {{.match = "layer.*"}}});
+  store.draw_gradients(3, 1, "gain");
+  const std::span<const float> w = store.parameters.find("w").gradient(), gate = store.parameters.find("layer.0.gate").gradient();
+  const std::vector<std::span<float>> groups = store.parameters.gradient_groups();
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(gate.data(), groups[0].data());
+  EXPECT_EQ(w.data(), groups[1].data());
+  const std::span<const float> gain = store.parameters.find("gain").gradient();
+  EXPECT_TRUE(gain.data() >= w.data() + w.size() && gain.data() + gain.size() <= groups[1].data() + groups[1].size());
+  const auto sum = [](std::span<const float> all) {
+    double squares = 0;
+    for (const float x : all) squares += double(x) * double(x);
+    return squares;
+  };
+  EXPECT_EQ(sum(gain), 0) << "what no gradient has reached is zero";
+  EXPECT_DOUBLE_EQ(sum(groups[1]), sum(w)) << "nothing but gradients is in it";
+  EXPECT_DOUBLE_EQ(sum(groups[0]), sum(gate));
+}
+
+TEST(Optimiser, OfAStoreThatHadOneTakesItsGradientsOver) {
+  Context context(1);
+  Store<float> store, fresh;
+  { const Optimiser<float> before(store.parameters, {}); }
+  store.parameters.freeze([](const std::string& name) { return name == "gain"; });
+  fresh.parameters.freeze([](const std::string& name) { return name == "gain"; });
+  Optimiser<float> again(store.parameters, {.groups = {{.match = "w"}}}), only(fresh.parameters, {.groups = {{.match = "w"}}});
+  store.draw_gradients(3, 1);
+  fresh.draw_gradients(3, 1);
+  EXPECT_EQ(again.step(0.1, context), only.step(0.1, context));
+  for (const Parameter<float>& p : store.parameters.all())
+    EXPECT_TRUE(std::ranges::equal(p.values(), fresh.parameters.find(p.name()).values())) << p.name();
+}
+
 TEST(Optimiser, RefusesTheStateOfAnother) {
   Context context(1);
   Store<float> store;

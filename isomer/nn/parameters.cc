@@ -1,6 +1,7 @@
 #include "isomer/nn/parameters.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
@@ -117,6 +118,45 @@ void Parameters<T>::freeze(const std::function<bool(const std::string& name)>& f
 template <class T>
 void Parameters<T>::zero_gradients() {
   for (Memory& memory : memory_) memory.slot.written = false;
+}
+
+template <class T>
+void Parameters<T>::group_gradients(std::size_t groups, const std::function<std::size_t(const Parameter<T>&)>& group_of) {
+  zero_gradients();
+  std::unordered_map<internal::Slot<T>*, std::size_t> group;
+  for (const Parameter<T>& p : all_)
+    if (p.trained()) group.try_emplace(p.var.slot, group_of(p));
+  // Each begins where a buffer of its own would: aligned as vectors are.
+  const auto padded = [](Index size) { return round_up(size, Index(internal::kAlignment / sizeof(T))); };
+  std::vector<Index> sizes(groups);
+  for (Memory& memory : memory_)
+    if (const auto found = group.find(&memory.slot); found != group.end()) sizes[found->second] += padded(memory.slot.size);
+  std::vector<Buffer<T>> arrays;
+  for (Index& size : sizes) arrays.emplace_back(std::exchange(size, 0));
+  for (Memory& memory : memory_) {
+    const auto found = group.find(&memory.slot);
+    if (found == group.end()) {
+      memory.slot.grad = memory.gradients.data();
+      continue;
+    }
+    const Index size = memory.slot.size, begin = std::exchange(sizes[found->second], sizes[found->second] + padded(size));
+    memory.slot.grad = arrays[found->second].data() + begin;
+    std::fill(memory.slot.grad + size, memory.slot.grad + padded(size), T(0));
+    memory.gradients = Buffer<T>();
+  }
+  groups_ = std::move(arrays);
+}
+
+template <class T>
+std::vector<std::span<T>> Parameters<T>::gradient_groups() {
+  for (Memory& memory : memory_) {
+    if (!memory.slot.wanted || memory.slot.written) continue;
+    std::fill_n(memory.slot.grad, memory.slot.size, T(0));
+    memory.slot.written = true;
+  }
+  std::vector<std::span<T>> all;
+  for (Buffer<T>& array : groups_) all.emplace_back(array.data(), std::size_t(array.size()));
+  return all;
 }
 
 template <class T>

@@ -87,6 +87,14 @@ class Parameters {
   /// All gradients count as zero until new ones arrive; nothing is written.
   void zero_gradients();
 
+  /// From now on the gradients of trained parameters stand in one array a group, for who sums or sends them: group_of gives the
+  /// group of a parameter, below `groups`. A block of matrices is in the group of its first part. All count as zero until new
+  /// ones arrive.
+  void group_gradients(std::size_t groups, const std::function<std::size_t(const Parameter<T>&)>& group_of);
+  /// One array a group, the same in every store of the same parameters; what no gradient has reached becomes zero. Valid until
+  /// the gradients are grouped again.
+  [[nodiscard]] std::vector<std::span<T>> gradient_groups();
+
   /// For streaming, not for training: rounds matrices (Decay::yes) to bfloat16 and keeps them so beside their float values, for
   /// products of few rows to read (autograd/linear.h). Until numbers are assigned.
   void round_to_bf16() requires std::same_as<T, float>;
@@ -109,7 +117,8 @@ class Parameters {
   [[nodiscard]] Memory& allocate(Index size, graph::Training training);
   const Parameter<T>& list(ParameterSpec spec, T* data, Memory& memory);
 
-  std::deque<Memory> memory_;  // slots stay where they are
+  std::deque<Memory> memory_;      // slots stay where they are
+  std::vector<Buffer<T>> groups_;  // of gradients
   std::deque<Parameter<T>> all_;
   std::unordered_map<std::string, std::size_t> by_name_;
 };

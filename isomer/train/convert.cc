@@ -126,6 +126,7 @@ Recipe exchanged(const Recipe& recipe, const ConversionRequest& request, const s
   Recipe next = recipe;
   next.model.layers = layers_of(recipe.model);
   next.model.repeat = 1;
+  next.train.start.clear();
   for (const Index layer : layers) next.model.layers[std::size_t(layer)] = request.mixer;
   std::erase_if(next.mixers, [&](const auto& table) {
     return table.first != "all" && std::ranges::find(next.model.layers, table.first) == next.model.layers.end();

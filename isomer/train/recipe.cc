@@ -30,6 +30,7 @@ class Binder {
   virtual void size(const char* key, Index& value, Index least) = 0;
   virtual void flag(const char* key, bool& value) = 0;
   virtual void choice(const char* key, std::string& value, const std::vector<std::string>& choices) = 0;
+  virtual void text(const char* key, std::string& value) = 0;
   virtual void list(const char* key, std::vector<std::string>& value) = 0;
 };
 
@@ -53,6 +54,7 @@ void bind(Recipe& r, Binder& b) {
   Index seed = Index(t.seed);
   b.size("train.steps", t.steps, 1);
   b.size("train.batch", t.batch, 1);
+  b.size("train.accumulate", t.accumulate, 1);
   b.number("train.lr", t.lr, 0, kHuge);
   b.choice("train.optimiser", t.optimiser, {"adamw", "sgd"});
   b.number("train.beta1", t.beta1, 0, 1);
@@ -75,6 +77,7 @@ void bind(Recipe& r, Binder& b) {
   b.size("train.eval_examples", t.eval_examples, 1);
   b.size("train.keep", t.keep, 1);
   b.number("train.stop_at", t.stop_at, 0, kHuge);
+  b.text("train.start", t.start);
   t.seed = std::uint64_t(seed);
 }
 
@@ -115,6 +118,9 @@ class Reader : public Binder {
     }
     value = *text;
   }
+  void text(const char* key, std::string& value) override {
+    if (const std::string* text = find(key)) value = *text;
+  }
   void list(const char* key, std::vector<std::string>& value) override {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
@@ -145,6 +151,7 @@ class Writer : public Binder {
   void size(const char* key, Index& value, Index) override { line(key, std::to_string(value)); }
   void flag(const char* key, bool& value) override { line(key, value ? "true" : "false"); }
   void choice(const char* key, std::string& value, const std::vector<std::string>&) override { line(key, toml_quoted(value)); }
+  void text(const char* key, std::string& value) override { line(key, toml_quoted(value)); }
   void list(const char* key, std::vector<std::string>& value) override {
     std::string text = "[";
     for (const std::string& item : value) text += (text.size() == 1 ? "" : ", ") + toml_quoted(item);
@@ -175,6 +182,7 @@ class Names : public Binder {
   void size(const char* key, Index&, Index) override { keys.emplace_back(key); }
   void flag(const char* key, bool&) override { keys.emplace_back(key); }
   void choice(const char* key, std::string&, const std::vector<std::string>&) override { keys.emplace_back(key); }
+  void text(const char* key, std::string&) override { keys.emplace_back(key); }
   void list(const char* key, std::vector<std::string>&) override { keys.emplace_back(key); }
   std::vector<std::string> keys;
 };
@@ -228,6 +236,8 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   std::erase_if(entries, [&](const TomlEntry& entry) { return belongs_to_others(recipe, entry); });
   Reader reader(recipe, entries);
   bind(recipe, reader);
+  // The run that begins with it may be resumed from anywhere.
+  if (std::string& start = recipe.train.start; !start.empty()) start = std::filesystem::absolute(start).lexically_normal();
   const std::vector<std::string> known = recipe_keys();
   for (const TomlEntry& entry : entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end())

@@ -40,6 +40,7 @@ struct ModelRecipe {
 
 struct TrainRecipe {
   Index steps = 1000, batch = 32;
+  Index accumulate = 1;  // parts of a batch that run one after the other, with the memory of one
   double lr = 1e-3;
   std::string optimiser = "adamw";  // adamw | sgd
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1, momentum = 0.9;
@@ -55,6 +56,7 @@ struct TrainRecipe {
   // When to look, save and stop.
   Index log_every = 0, eval_every = 0, save_every = 0;  // 0: 200, 10 and 5 times a run
   Index eval_examples = 512, keep = 2;
+  std::string start;   // begin with the weights of this run or model, where they fit; empty: with random ones
   double stop_at = 0;  // stop once the metric of an evaluation reaches it; 0: never
 };
 

@@ -2,6 +2,7 @@
 // The folder of a run: the resolved recipe, one line of metrics after the other, checkpoints.
 //
 //   DIR/recipe.toml
+//   DIR/start.json                                                 # with train.start: which weights were taken from where
 //   DIR/metrics.jsonl
 //   DIR/checkpoints/step-120/{model.safetensors, config.json, tokenizer.json, optimizer.safetensors, state.json}
 //   DIR/checkpoints/latest -> step-120
@@ -47,6 +48,7 @@ class RunFolder {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string recipe_path() const { return path_ + "/recipe.toml"; }
   [[nodiscard]] std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
+  [[nodiscard]] std::string start_path() const { return path_ + "/start.json"; }
   [[nodiscard]] MetricsFile metrics() const { return MetricsFile(metrics_path()); }
 
   /// For the one who trains in it. Throws Error when another process does.

@@ -58,6 +58,10 @@ const Task& Session::task() const {
 
 void Session::prepare() {
   const TrainRecipe& t = recipe_.train;
+  if (t.accumulate > t.batch)
+    fail_in_recipe(
+        recipe_, "train.accumulate",
+        "expected train.accumulate from 1 to train.batch = " + std::to_string(t.batch) + ", got " + std::to_string(t.accumulate));
   model_ = std::make_unique<Model<float>>(config_, parameters_);
   initialise(parameters_, t.seed);
   optimiser_options_ = {.kind = optimiser_named(t.optimiser),
@@ -101,25 +105,44 @@ ModelInput input_of(const Batch& batch) {
           .lengths = batch.lengths};
 }
 
+void Session::fail_not_finite(const char* what, const std::string& where) {
+  parameters_.zero_gradients();
+  throw NotFinite("step " + std::to_string(done_ + 1) + ": the " + what + " is not finite" +
+                  (where.empty() ? "" : "; " + where + " first produced such a value"));
+}
+
+double Session::backward(Pass pass, double labels) {
+  const ModelInput whole = input_of(batch_);
+  const Index parts = recipe_.train.accumulate;
+  double loss = 0;
+  pass.count = labels;
+  for (Index i = 0; i < parts; ++i) {
+    pass.first = i * whole.B / parts;
+    const ModelInput part = part_of(whole, pass.first, (i + 1) * whole.B / parts - pass.first);
+    const ModelResult result = model_->loss(tape_, part, pass);
+    if (!std::isfinite(result.loss)) fail_not_finite("loss", model_->first_not_finite(tape_, part, pass));
+    tape_.backward();
+    tape_.clear();
+    loss += result.loss * (double(result.count) / labels);
+  }
+  return loss;
+}
+
 StepReport Session::step() {
   const Stopwatch watch;
   const Index size = recipe_.train.batch;
   task().fill(Split::train, std::uint64_t(done_ * size), size, batch_);
   StepReport report{.step = done_ + 1, .tokens = batch_.B * batch_.T, .data_seconds = watch.seconds()};
-  const Pass pass = pass_of(done_);
   report.lr = recipe_.train.lr * factor(schedule_, done_);
-  report.loss = model_->loss(tape_, input_of(batch_), pass).loss;
-  if (std::isfinite(report.loss)) tape_.backward();
-  tape_.clear();
-  const bool finite = std::isfinite(report.loss);
-  if (finite) report.gradient_norm = optimiser().step(report.lr, context_);
-  if (!finite || !std::isfinite(report.gradient_norm)) {
-    const std::string where =
-        finite ? model_->first_gradient_not_finite(parameters_) : model_->first_not_finite(tape_, input_of(batch_), pass);
-    parameters_.zero_gradients();
-    throw NotFinite("step " + std::to_string(report.step) + ": the " + (finite ? "gradient" : "loss") + " is not finite" +
-                    (where.empty() ? "" : "; " + where + " first produced such a value"));
-  }
+  double labels = double(count_of(config_, input_of(batch_)));
+  if (reduction_.sum) labels = reduction_.sum(labels);
+  Optimiser<float>& steps = optimiser();
+  report.loss = backward(pass_of(done_), std::max(labels, 1.0));
+  if (reduction_.sum) report.loss = reduction_.sum(report.loss);
+  if (reduction_.sum_array)
+    for (const std::span<float> group : parameters_.gradient_groups()) reduction_.sum_array(group);
+  report.gradient_norm = steps.step(report.lr, context_);
+  if (!std::isfinite(report.gradient_norm)) fail_not_finite("gradient", model_->first_gradient_not_finite(parameters_));
   parameters_.zero_gradients();
   ++done_;
   report.seconds = watch.seconds();

@@ -7,10 +7,13 @@
 //   const StepReport step = session.step();
 //   const EvalReport eval = session.evaluate({.examples = 512});
 //
-// A step depends on (recipe, step number) and the state before it alone: data, dropout and the stochastic window are drawn by
-// counters. So a resumed run continues bit by bit, and threads change nothing.
+// A step is: loss and backward on every part of the batch (train.accumulate) → gradients in one array a group → [sums over those
+// who train with it] → step of the optimiser. It depends on (recipe, step number) and the state before it alone: data, dropout
+// and the stochastic window are drawn by counters. So a resumed run continues bit by bit, and threads change nothing.
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "isomer/models/model_folder.h"
@@ -38,6 +41,12 @@ struct EvalReport {
   Index examples = 0;
 };
 
+/// Several sessions that train one model, each on a part of every batch: how they become one step. All must call it alike.
+struct Reduction {
+  std::function<double(double)> sum;                // of a number of each
+  std::function<void(std::span<float>)> sum_array;  // of arrays of the same size, in place
+};
+
 class Session {
  public:
   Session(const Recipe& recipe, Context& context);
@@ -48,6 +57,8 @@ class Session {
 
   /// Throws NotFinite with the step and the layer that first produced such a value; parameters are those of the step before.
   StepReport step();
+  /// From the next step on: losses and gradients are means over the labels of all.
+  void reduce_with(Reduction reduction) { reduction_ = std::move(reduction); }
   struct EvalOptions {
     Index examples = 512, batch = 0;  // 0: the recipe's
   };
@@ -73,6 +84,10 @@ class Session {
   /// Made when it is first needed: who only evaluates or generates has no memory for it.
   [[nodiscard]] Optimiser<float>& optimiser();
   [[nodiscard]] Pass pass_of(Index step) const;
+  /// Runs the batch forward and backward, a part at a time, and returns its share of the mean loss over `labels`. Gradients add
+  /// up.
+  double backward(Pass pass, double labels);
+  [[noreturn]] void fail_not_finite(const char* what, const std::string& where);
 
   Recipe recipe_;
   Context& context_;
@@ -86,6 +101,7 @@ class Session {
   Schedule schedule_;
   Tape<float> tape_;
   Batch batch_;
+  Reduction reduction_;
   Index done_ = 0;
 };
 

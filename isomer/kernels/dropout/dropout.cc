@@ -27,11 +27,13 @@ void dropout(const DropoutOptions& options, View<const T, 4> x, View<T, 4> y, Ac
   const DropoutMask mask{options.seed, options.stream, std::uint32_t(std::min(std::round(options.rate * 0x1p32), 0x1p32 - 1)),
                          1 / (1 - options.rate)};
   const Index D = x.shape[3];
+  const Index first = options.first;
   const bool add = accumulate == Accumulate::add;
   const auto run = [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace& scratch) {
     std::uint32_t* memory = scratch.take<std::uint32_t>(D + 4 + 4 * kPhiloxLanes);
     for (Index r = range.begin; r < range.end; ++r)
-      DropoutKernels<T, I>::apply(mask, D, words_of<I>(mask, r * D, (r + 1) * D, memory), in[0].row(r), add, out.row(r));
+      DropoutKernels<T, I>::apply(mask, D, words_of<I>(mask, first + r * D, first + (r + 1) * D, memory), in[0].row(r), add,
+                                  out.row(r));
   };
   each_row_block<T>({x}, {y, accumulate}, context, run);
 }

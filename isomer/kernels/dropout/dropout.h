@@ -3,8 +3,8 @@
 //
 //   dropout<float>({.rate = 0.1, .seed = seed, .stream = step}, x, y, Accumulate::set, context);
 //
-// Whether an element is kept depends on (seed, stream, its number in the order of [B, T, H, D]) alone: element i is kept if the
-// i-th 32 bits of Rng(seed, stream) are at least rate · 2^32. Nothing is stored: the gradient is the same call on dy.
+// Whether an element is kept depends on (seed, stream, its number) alone: the i-th in the order of [B, T, H, D] is kept if the
+// (first + i)-th 32 bits of Rng(seed, stream) are at least rate · 2^32. Nothing is stored: the gradient is the same call on dy.
 // Any strides, a dense last axis fast; y may be x. Cost: a quarter of a Philox block an element.
 #include <cstdint>
 
@@ -17,6 +17,7 @@ namespace isomer {
 struct DropoutOptions {
   double rate = 0.1;
   std::uint64_t seed = 0, stream = 0;
+  Index first = 0;  // of a larger array of which x is a part: the number of its first element
 };
 
 template <class T>

@@ -39,6 +39,21 @@ TEST(Dropout, ReadsAndAddsToAnyStrides) {
   }
 }
 
+TEST(Dropout, OfAPartIsThatOfTheWhole) {
+  constexpr Index R = 12, D = 7;
+  Context context(1);
+  std::vector<float> x(R * D, 1.0f), whole(R * D), parts(R * D);
+  const auto drop = [&](Index first, Index rows, std::vector<float>& y) {
+    dropout<float>({.rate = 0.5, .seed = 3, .stream = 4, .first = first * D},
+                   contiguous<const float>(x.data() + first * D, {rows, 1, 1, D}),
+                   contiguous(y.data() + first * D, {rows, 1, 1, D}), Accumulate::set, context);
+  };
+  drop(0, R, whole);
+  drop(0, 5, parts);
+  drop(5, R - 5, parts);
+  EXPECT_EQ(parts, whole);
+}
+
 TEST(Dropout, RefusesRatesThatKeepNothing) {
   Context context(1);
   std::vector<float> x(4);
