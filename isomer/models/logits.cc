@@ -46,9 +46,7 @@ class Request {
 
  private:
   void refuse_unknown(const Tensors& in) const {
-    std::vector<std::string> known{"targets"};
-    if (config_.vocabulary > 0) known.emplace_back("tokens");
-    if (config_.vocabulary == 0) known.emplace_back("inputs");
+    std::vector<std::string> known{config_.vocabulary > 0 ? "tokens" : "inputs", "targets"};
     if (config_.kind == ModelKind::vision) known.emplace_back("pixels");
     if (pooled()) known.emplace_back("mask");
     require(!in.contains("offsets"), "offsets",

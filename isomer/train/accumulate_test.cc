@@ -10,9 +10,10 @@
 
 namespace isomer {
 namespace {
-Recipe recipe_with(const std::string& accumulate) {
+Recipe recipe_with(const std::string& accumulate, const std::string& optimiser = "adamw") {
   return parse_recipe(parse_toml(tests::kSmallRecipe, "small.toml"),
-                      {"train.batch=8", "train.short_window=4", "model.dropout=0.1", "train.accumulate=" + accumulate});
+                      {"train.batch=8", "train.short_window=4", "model.dropout=0.1", "train.accumulate=" + accumulate,
+                       "train.optimiser=" + optimiser});
 }
 
 std::vector<float> weights_of(Session& session) {
@@ -24,7 +25,8 @@ std::vector<float> weights_of(Session& session) {
 TEST(Accumulate, TrainsLikeTheWholeBatch) {
   Context context(1);
   for (const char* parts : {"2", "3", "8"}) {
-    Session whole(recipe_with("1"), context), cut(recipe_with(parts), context);
+    // Not AdamW, which makes much of rounding where a gradient is nearly zero.
+    Session whole(recipe_with("1", "sgd"), context), cut(recipe_with(parts, "sgd"), context);
     for (Index step = 1; step <= 6; ++step) {
       const StepReport want = whole.step(), got = cut.step();
       EXPECT_EQ(got.step, want.step);

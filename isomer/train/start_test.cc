@@ -53,11 +53,11 @@ TEST_F(Start, TakesEveryWeightOfTheSameModel) {
 
 TEST_F(Start, ListsWhatItDidNotTake) {
   // Another vocabulary, and a third layer.
-  Session session(recipe_with({"task.vocabulary=32", "model.layers=gla,sliding-window*2", "train.seed=7"}), context_);
+  Session session(recipe_with({"task.vocabulary=128", "model.layers=gla,sliding-window*2", "train.seed=7"}), context_);
   const StartReport report = start_from(session.parameters(), path_);
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json.at("from"), path_ + "/checkpoints/step-1");
-  EXPECT_EQ(json.at("misshapen").dump(), R"([{"name":"embedding.weight","shape":[32,16],"there":[64,16]}])");
+  EXPECT_EQ(json.at("misshapen").dump(), R"([{"name":"embedding.weight","shape":[128,16],"there":[64,16]}])");
   EXPECT_EQ(json.at("taken").size(), weights_.size() - 1);
   EXPECT_TRUE(same(session, "layers.1.mixer.q.weight"));
   for (const auto& name : json.at("missing")) EXPECT_TRUE(name.get<std::string>().starts_with("layers.2.")) << name;
@@ -67,7 +67,7 @@ TEST_F(Start, ListsWhatItDidNotTake) {
   Session shorter(recipe_with({"model.layers=sliding-window", "train.seed=7"}), context_);
   const StartReport less = start_from(shorter.parameters(), path_);
   EXPECT_GT(less.count(Fate::unknown), 4);
-  EXPECT_EQ(less.count(Fate::misshapen) + less.count(Fate::missing), 0);
+  EXPECT_GT(less.count(Fate::taken), 4);
 }
 
 TEST_F(Start, RefusesWhatHasNothingInCommon) {
