@@ -2,8 +2,8 @@
 // Owned, 64-byte aligned, uninitialised memory. With ISOMER_POISON=1 in the environment (the tests set it) fresh memory is
 // filled with NaN bytes, so that reading what was never written shows.
 #include <cstddef>
-#include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "isomer/base/index.h"
 
@@ -24,19 +24,24 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(Index size) : size_(size), data_(internal::allocate(std::size_t(size) * sizeof(T))) {}
+  Buffer(Buffer&& other) noexcept : size_(std::exchange(other.size_, 0)), data_(std::exchange(other.data_, nullptr)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Buffer() { internal::release(data_); }
 
-  [[nodiscard]] T* data() const { return reinterpret_cast<T*>(data_.get()); }
+  [[nodiscard]] T* data() const { return reinterpret_cast<T*>(data_); }
   [[nodiscard]] Index size() const { return size_; }
   [[nodiscard]] T& operator[](Index i) const { return data()[i]; }
   [[nodiscard]] T* begin() const { return data(); }
   [[nodiscard]] T* end() const { return data() + size_; }
 
  private:
-  struct Release {
-    void operator()(std::byte* p) const noexcept { internal::release(p); }
-  };
   Index size_ = 0;
-  std::unique_ptr<std::byte[], Release> data_;
+  // Owned. A std::unique_ptr would bring <memory>, most of what this header would cost those who include it.
+  std::byte* data_ = nullptr;
 };
 
 }  // namespace isomer

@@ -1,6 +1,11 @@
 #include "isomer/base/context.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
 
 #include "isomer/base/error.h"
 
@@ -49,29 +54,62 @@ void Workspace::give_back(std::size_t block, std::size_t used) {
   blocks_.emplace_back(total);
 }
 
+class Context::Pool {
+ public:
+  /// A thread for each workspace but the first, which is the caller's.
+  explicit Pool(std::vector<Workspace>& workspaces) : workspaces_(workspaces) {
+    for (std::size_t id = 1; id < workspaces_.size(); ++id) threads_.emplace_back([this, id] { worker(workspaces_[id]); });
+  }
+  ~Pool() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      round_.fetch_add(1, std::memory_order_release);
+    }
+    start_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  void run(Index count, Task task, Wake wake);
+
+ private:
+  void work(Workspace& workspace);
+  void worker(Workspace& workspace);
+
+  std::vector<Workspace>& workspaces_;
+
+  // A round of work: `round_` counts up when one starts. Threads that come while it is open join it and are counted in `busy_`;
+  // nobody waits for those that do not.
+  std::mutex mutex_;
+  std::condition_variable start_, done_;
+  std::atomic<unsigned> round_{0};
+  std::atomic<Index> next_{0};
+  std::atomic<int> busy_{0};
+  Index count_ = 0;
+  Task task_;
+  unsigned brief_ = 0;
+  bool open_ = false, stop_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::thread> threads_;  // last: they use all of the above
+};
+
 Context::Context(int threads, Isa isa) : threads_(threads), isa_(isa) {
   require(threads >= 0, "Context", "expected threads >= 0, got ", threads);
   if (threads_ == 0) threads_ = std::max(1, int(std::thread::hardware_concurrency()));
   workspaces_.resize(std::size_t(threads_));
-  for (int id = 1; id < threads_; ++id) pool_.emplace_back([this, id] { worker(id); });
+  if (threads_ > 1) pool_ = new Pool(workspaces_);
 }
 
-Context::~Context() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-    round_.fetch_add(1, std::memory_order_release);
-  }
-  start_.notify_all();
-  for (auto& thread : pool_) thread.join();
-}
+Context::~Context() { delete pool_; }
 
 void Context::run(Index count, Task task, Wake wake) {
-  if (count <= 0) return;
-  if (pool_.empty() || count == 1) {
-    for (Index i = 0; i < count; ++i) task.call(task.self, i, workspaces_[0]);
-    return;
-  }
+  if (pool_ != nullptr && count > 1) return pool_->run(count, task, wake);
+  for (Index i = 0; i < count; ++i) task.call(task.self, i, workspaces_[0]);
+}
+
+void Context::Pool::run(Index count, Task task, Wake wake) {
   {
     const std::lock_guard lock(mutex_);
     task_ = task;
@@ -97,7 +135,7 @@ void Context::run(Index count, Task task, Wake wake) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void Context::work(Workspace& workspace) {
+void Context::Pool::work(Workspace& workspace) {
   for (;;) {
     const Index i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= count_) return;
@@ -111,7 +149,7 @@ void Context::work(Workspace& workspace) {
   }
 }
 
-void Context::worker(int id) {
+void Context::Pool::worker(Workspace& workspace) {
   unsigned seen = 0;
   for (;;) {
     if (!spin([&] { return round_.load(std::memory_order_acquire) != seen; })) {
@@ -125,7 +163,7 @@ void Context::worker(int id) {
       if (!open_) continue;
       busy_.fetch_add(1, std::memory_order_relaxed);
     }
-    work(workspaces_[std::size_t(id)]);
+    work(workspace);
     if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       const std::lock_guard lock(mutex_);
       done_.notify_one();

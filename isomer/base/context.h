@@ -6,12 +6,7 @@
 //   context.parallel(n, [&](Index task, Workspace& scratch) { … }); // tasks 0 … n-1, in any order
 //
 // Tasks are cut by the shape of the problem and never by the number of threads, so results do not depend on it.
-#include <atomic>
-#include <condition_variable>
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <thread>
+#include <cstddef>
 #include <vector>
 
 #include "isomer/base/buffer.h"
@@ -89,26 +84,12 @@ class Context {
   }
   enum class Wake { all, none };
   void run(Index count, Task task, Wake wake);
-  void work(Workspace& workspace);
-  void worker(int id);
 
   int threads_;
   Isa isa_;
   std::vector<Workspace> workspaces_;  // one a thread
-  std::vector<std::thread> pool_;
-
-  // A round of work: `round_` counts up when one starts. Threads that come while it is open join it and are counted in `busy_`;
-  // nobody waits for those that do not.
-  std::mutex mutex_;
-  std::condition_variable start_, done_;
-  std::atomic<unsigned> round_{0};
-  std::atomic<Index> next_{0};
-  std::atomic<int> busy_{0};
-  Index count_ = 0;
-  Task task_;
-  unsigned brief_ = 0;
-  bool open_ = false, stop_ = false;
-  std::exception_ptr failure_;
+  class Pool;
+  Pool* pool_ = nullptr;  // the other threads, owned; null for one thread
 };
 
 }  // namespace isomer

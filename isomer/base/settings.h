@@ -3,7 +3,6 @@
 //
 //   const Index window = read_size(settings, "window", 0);   // 0 unless the user says otherwise
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>

@@ -4,18 +4,18 @@
 //   const Stopwatch watch;
 //   work();
 //   const double took = watch.seconds();
-#include <chrono>
+#include <cstdint>
 
 namespace isomer {
 
 class Stopwatch {
  public:
+  Stopwatch();
   /// Since it was made.
-  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  [[nodiscard]] double seconds() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
+  std::int64_t start_;  // nanoseconds of the clock
 };
 
 }  // namespace isomer

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "isomer/base/error.h"
 #include "tests/temporary_folder.h"

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "isomer/base/error.h"
 #include "isomer/io/atomic_file.h"

@@ -1,6 +1,7 @@
 #pragma once
 // For the property suite: the reference's gradients against central differences of its outputs, in double.
 #include <cmath>
+#include <iterator>
 
 #include "isomer/laws/properties_slices.h"
 #include "isomer/laws/properties_trial.h"

@@ -1,6 +1,8 @@
 // Costs that are read off a graph against the layer that runs it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "isomer/mixers/cost.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/nn/mixer.h"

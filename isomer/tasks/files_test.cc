@@ -1,6 +1,7 @@
 // Tasks that read files: text and images.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

@@ -1,4 +1,5 @@
 // The six MAD tasks, as their source defines them.
+#include <algorithm>
 #include <map>
 #include <set>
 

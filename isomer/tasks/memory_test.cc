@@ -1,4 +1,5 @@
 // Tasks with one thing, or a few, to keep over a long distance; ListOps; regression.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

@@ -1,4 +1,5 @@
 // The statistics of tasks that ask for something seen before.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

@@ -1,4 +1,5 @@
 // The statistics of tasks that ask for a state: parity and word problems.
+#include <algorithm>
 #include <cmath>
 #include <set>
 

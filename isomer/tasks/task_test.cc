@@ -1,6 +1,7 @@
 // What holds for every task: examples depend on their index alone, batches are reused, options explain themselves.
 #include "isomer/tasks/task.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
