@@ -1,4 +1,5 @@
-# Flags of the translation units of one instruction set, chosen by the end of their name.
+# x_isa.cc is compiled once for each instruction set: an object library each, with its flags and ISOMER_TARGET_ISA, the number of
+# the enumerator of Isa, which isomer/simd/target.h makes into the constant kTarget.
 # Highway picks its AVX2 target only when AES and PCLMUL are enabled too; vec_avx2.h asserts that it did.
 set(ISOMER_AVX2_FLAGS -mavx2 -mfma -mbmi -mbmi2 -mf16c -maes -mpclmul)
 set(ISOMER_AVX512_FLAGS ${ISOMER_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl)
@@ -21,19 +22,43 @@ if(ISOMER_SANITIZE)
   set(ISOMER_PLAIN_FLAGS -O0 -fno-sanitize=undefined)
 endif()
 
-function(isomer_isa_flags)
+function(isomer_isa_objects target)
+  set(isas scalar avx2 avx512)
+  set(numbers 0 1 2)
+  set(objects)
+  foreach(isa number IN ZIP_LISTS isas numbers)
+    if(ISOMER_SANITIZE AND isa STREQUAL "avx512")
+      continue()
+    endif()
+    string(TOUPPER ISOMER_${isa}_FLAGS flags)
+    # Flags that follow those of isomer_flags, to take some of them back.
+    add_library(isomer_flags_${isa} INTERFACE)
+    target_compile_options(isomer_flags_${isa} INTERFACE ${${flags}})
+    add_library(${target}_${isa} OBJECT ${ARGN})
+    target_include_directories(${target}_${isa} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_definitions(${target}_${isa} PRIVATE ISOMER_TARGET_ISA=${number})
+    target_link_libraries(${target}_${isa} PRIVATE isomer_flags isomer_flags_${isa})
+    if(ISOMER_PRECOMPILE AND NOT isa STREQUAL "scalar")
+      target_precompile_headers(${target}_${isa} PRIVATE <hwy/cache_control.h> <hwy/highway.h>)
+      # GCC 12 forgets in precompiled headers that its own intrinsics may be warned about; the other sets are the same text.
+      target_compile_options(isomer_flags_${isa} INTERFACE $<$<STREQUAL:${isa},avx512>:-Wno-uninitialized>)
+    endif()
+    list(APPEND objects $<TARGET_OBJECTS:${target}_${isa}>)
+  endforeach()
+  target_sources(${target} PRIVATE ${objects})
+  set(ISOMER_ISA_OBJECTS ${objects} PARENT_SCOPE)
+endfunction()
+
+function(isomer_source_flags)
   foreach(file IN LISTS ARGN)
-    if(file MATCHES "_avx2\\.cc$")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_AVX2_FLAGS}")
-    elseif(file MATCHES "_avx512\\.cc$")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_AVX512_FLAGS}")
-    elseif(file MATCHES "_scalar\\.cc$")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_SCALAR_FLAGS}")
-    elseif(file MATCHES "_(law|bench)\\.cc$" OR file MATCHES "/isomer/(mixers|bench)/"
-           OR file MATCHES "/(json|table|metrics|sweep|sweep_rows|run_summary|evaluation|plan|child_process)\\.cc$"
-           OR (ISOMER_SANITIZE AND file MATCHES "/isomer/(autograd|nn|models|tasks|train)/"))
+    if(file MATCHES "_(law|bench)\\.cc$" OR file MATCHES "/isomer/(mixers|bench)/|/generated/"
+       OR file MATCHES "/(json|table|metrics|sweep|sweep_rows|run_summary|evaluation|plan|child_process)\\.cc$"
+       OR (ISOMER_SANITIZE AND file MATCHES "/isomer/(autograd|nn|models|tasks|train)/"))
       # Tables of names and sizes, specs, rows, and, for the sanitizers, all that only calls kernels.
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_PLAIN_FLAGS}")
+      if(ISOMER_SANITIZE)  # -O0 cannot read headers that were compiled with optimisation
+        set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+      endif()
     elseif(file MATCHES "_reference\\.cc$")
       # The reference is the plain equation, without fused operations.
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")

@@ -1,24 +1,23 @@
-# isomer/mixers/presets/a_b.cc defines `extern const Preset a_b` in isomer::preset; the list of them is written here, so that a
-# new preset is a new file and nothing else.
+# isomer/mixers/presets/a_b.cc defines `extern const Preset a_b` in isomer::preset::a_b. A source that is written here includes them
+# all and lists them, so that a new preset is a new file and nothing else, and headers are read once instead of once a preset.
 function(isomer_preset_list target)
-  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/isomer/mixers/presets/*.cc)
-  set(declarations)
+  set(includes)
   set(addresses)
-  foreach(file IN LISTS files)
+  foreach(file IN LISTS ARGN)
     cmake_path(GET file STEM name)
-    string(APPEND declarations "extern const Preset ${name};\n")
-    string(APPEND addresses "    &preset::${name},\n")
+    string(APPEND includes "#include \"isomer/mixers/presets/${name}.cc\"\n")
+    string(APPEND addresses
+           "    &preset::${name}::${name},  // presets/${name}.cc defines it: namespace isomer::preset::${name}, extern const Preset ${name}\n")
   endforeach()
+  set(output ${PROJECT_BINARY_DIR}/generated/preset_list.cc)
   file(
     CONFIGURE
-    OUTPUT ${PROJECT_BINARY_DIR}/generated/preset_list.cc
+    OUTPUT ${output}
     CONTENT
       [[#include "isomer/mixers/preset_list.h"
 
+@includes@
 namespace isomer {
-
-namespace preset {
-@declarations@}  // namespace preset
 
 std::span<const Preset* const> internal::preset_list() {
   static constexpr const Preset* kAll[] = {
@@ -29,5 +28,6 @@ std::span<const Preset* const> internal::preset_list() {
 }  // namespace isomer
 ]]
     @ONLY)
-  target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated/preset_list.cc)
+  isomer_source_flags(${output})
+  target_sources(${target} PRIVATE ${output})
 endfunction()

@@ -1,8 +1,7 @@
 #pragma once
 // Which instruction set the kernels use. Decided at run time, forced with ISOMER_ISA=scalar|avx2|avx512.
 //
-// A kernel is a template over Isa, instantiated in one translation unit for each Isa (x_scalar.cc, x_avx2.cc, x_avx512.cc) and
-// called by
+// A kernel is a template over Isa, instantiated in x_isa.cc, which the build compiles for each Isa, and called by
 //   with_isa(context.isa(), [&]<Isa I>() { kernel<float, I>(…); });
 #include <string_view>
 #include <utility>

@@ -1,6 +1,6 @@
 #pragma once
 // One vector type for every instruction set. Vec<T, I> has `lanes` elements of T (float or double); kernels are written once
-// over it. A translation unit for one Isa includes this header and then vec_<isa>.h, which defines Vec<T, that Isa>:
+// over it. A translation unit for one Isa includes target.h, which defines Vec<T, kTarget>:
 //
 //   lanes                      elements of a vector
 //   zero() set(x)              broadcast

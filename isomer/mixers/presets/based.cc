@@ -3,7 +3,7 @@
 #include "isomer/kernels/elementwise/features.h"
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::based {
 
 namespace {
 void build(Builder& m) {
@@ -21,4 +21,4 @@ extern const Preset based{.name = "based",
                           .summary = "second-order Taylor features of small queries and keys",
                           .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::based

@@ -5,7 +5,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::cosformer {
 
 namespace {
 void build(Builder& m) {
@@ -26,4 +26,4 @@ extern const Preset cosformer{.name = "cosformer",
                               .summary = "relu features with weights that fall off like a cosine",
                               .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::cosformer

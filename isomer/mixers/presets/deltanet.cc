@@ -2,7 +2,7 @@
 // through convolutions and SiLU, q and k of length one, RMS norm of each head.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::deltanet {
 
 namespace {
 void build(Builder& m) {
@@ -21,4 +21,4 @@ extern const Preset deltanet{.name = "deltanet",
                              .summary = "the delta rule: what a key holds is overwritten",
                              .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::deltanet

@@ -2,7 +2,7 @@
 // values mixed with those of the token before, and an output norm with a sigmoid gate.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::fox {
 
 namespace {
 void build(Builder& m) {
@@ -14,7 +14,7 @@ void build(Builder& m) {
   Value q = parts::project(m, "q", H, K), k = parts::project(m, "k", H, K), v = parts::project(m, "v", H, V);
   if (pro) {
     // alpha times the token before, 1 - alpha times the token itself.
-    const auto mixed = [&](const char* name, Value now) {
+    const auto mixed = [&, H = H](const char* name, Value now) {
       const Value alpha = m.map(Unary::sigmoid, m.heads(m.linear(std::string(name) + "_shift", m.x(), H), H));
       return m.named(name, m.add(now, m.multiply(alpha, m.subtract(m.shift(now), now))));
     };
@@ -38,4 +38,4 @@ extern const Preset fox{.name = "fox",
                         .summary = "softmax attention with a forget gate of each head",
                         .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::fox

@@ -2,7 +2,7 @@
 // that for negative eigenvalues). q, k, v through convolutions and SiLU, q and k of length one, gated RMS norm.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::gated_deltanet {
 
 namespace {
 void build(Builder& m) {
@@ -23,4 +23,4 @@ extern const Preset gated_deltanet{.name = "gated-deltanet",
                                    .summary = "delta rule with a decay of each head",
                                    .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::gated_deltanet

@@ -2,7 +2,7 @@
 // SiLU gate.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::gla {
 
 namespace {
 void build(Builder& m) {
@@ -11,7 +11,7 @@ void build(Builder& m) {
   const Index rank = m.size("gate_rank", 16, "rank of the projection to decays");
   const double tau = m.number("gate_power", 16, "decays are sigmoids to the power of 1 / gate_power");
   const Index conv = m.size("conv", 0, "tokens of a short convolution with SiLU on q, k and v; 0: none", 0);
-  const auto in = [&](const char* name, Index size) {
+  const auto in = [&, H = H](const char* name, Index size) {
     const Value x = m.linear(name, m.x(), H * size);
     if (conv == 0) return m.heads(x, H);
     return m.heads(m.named(name, parts::short_convolution(m, std::string(name) + "_conv", x, conv)), H);
@@ -30,4 +30,4 @@ extern const Preset gla{.name = "gla",
                         .summary = "linear attention with a decay of each key channel",
                         .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::gla

@@ -4,7 +4,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::hedgehog {
 
 namespace {
 void build(Builder& m) {
@@ -32,4 +32,4 @@ extern const Preset hedgehog{.name = "hedgehog",
                              .summary = "learned features exp(W x + b) and exp(-W x - b)",
                              .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::hedgehog

@@ -3,7 +3,7 @@
 // layers. So it is 0 in the first layer, rises with the layers, and starts at l / layers.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::hgrn2 {
 
 namespace {
 void build(Builder& m) {
@@ -37,4 +37,4 @@ extern const Preset hgrn2{.name = "hgrn2",
                           .summary = "forget gates with a lower bound; keys are what is forgotten",
                           .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::hgrn2

@@ -10,7 +10,7 @@
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::inline_attention {
 
 namespace {
 struct Local {
@@ -51,7 +51,7 @@ void build(Builder& m) {
           columns);
   require(causal != (local == "image") || local == "none", m.preset(), "residual=", local,
           " needs causal=", causal ? "false" : "true", "; residual=", causal ? "mean" : "image", " is the nearest that works");
-  const auto feature = [&](Value x) {
+  const auto feature = [&, K = K](Value x) {
     if (phi == "relu") return m.map(Unary::relu, x);
     if (phi == "leaky-relu") return m.map(Unary::leaky_relu, x, {.a = 0.01});
     if (phi == "exp") return m.map(Unary::exp, m.affine(x, 0.2));
@@ -76,4 +76,4 @@ extern const Preset inline_attention{.name = "inline",
                                      .summary = "linear attention normalised by subtraction, with a local residual",
                                      .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::inline_attention

@@ -2,7 +2,7 @@
 // A of the head; low rank, as is the sigmoid gate of the RMS norm. q, k, v through convolutions and SiLU, q and k of length one.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::kda {
 
 namespace {
 void build(Builder& m) {
@@ -24,4 +24,4 @@ extern const Preset kda{.name = "kda",
                         .summary = "delta rule with a decay of each key channel",
                         .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::kda

@@ -2,7 +2,7 @@
 // each head and 0.5 at the start. (The released code normalises over heads; channels are meant, science P1.8.)
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::linear_cosine {
 
 namespace {
 void build(Builder& m) {
@@ -23,4 +23,4 @@ extern const Preset linear_cosine{.name = "linear-cosine",
                                   .summary = "linear attention of unit queries and keys",
                                   .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::linear_cosine

@@ -1,7 +1,7 @@
 // linear-elu: linear attention with phi = elu + 1, divided by the sum of weights.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::linear_elu {
 
 extern const Preset linear_elu{.name = "linear-elu",
                                .source = "Katharopoulos et al. 2020 (arXiv 2006.16236), eq. 7",
@@ -11,4 +11,4 @@ extern const Preset linear_elu{.name = "linear-elu",
                                  parts::linear_mixer(m, {.feature = feature, .eps = 1e-6, .sizes = parts::linear_sizes(m)});
                                }};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::linear_elu

@@ -1,7 +1,7 @@
 // linear-exp: phi(x) = exp(t x), divided by the sum of weights.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::linear_exp {
 
 namespace {
 void build(Builder& m) {
@@ -17,4 +17,4 @@ extern const Preset linear_exp{.name = "linear-exp",
                                .summary = "linear attention, features exp(t x)",
                                .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::linear_exp

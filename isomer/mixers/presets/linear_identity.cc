@@ -4,7 +4,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::linear_identity {
 
 namespace {
 void build(Builder& m) {
@@ -22,4 +22,4 @@ extern const Preset linear_identity{.name = "linear-identity",
                                     .summary = "linear attention without a feature map, RMS norm of each head",
                                     .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::linear_identity

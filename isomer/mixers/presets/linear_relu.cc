@@ -5,7 +5,7 @@
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::linear_relu {
 
 namespace {
 void build(Builder& m) {
@@ -26,4 +26,4 @@ extern const Preset linear_relu{.name = "linear-relu",
                                 .summary = "linear attention, features max(x, 0)",
                                 .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::linear_relu

@@ -2,7 +2,7 @@
 // source, which would look ahead.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::linear_softmax {
 
 namespace {
 void build(Builder& m) {
@@ -19,4 +19,4 @@ extern const Preset linear_softmax{.name = "linear-softmax",
                                    .summary = "linear attention, features softmax(x) over channels",
                                    .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::linear_softmax

@@ -6,7 +6,7 @@
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::lru {
 
 namespace {
 void build(Builder& m) {
@@ -37,4 +37,4 @@ extern const Preset lru{.name = "lru",
                         .summary = "a linear recurrent unit: learned rings of complex eigenvalues",
                         .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::lru

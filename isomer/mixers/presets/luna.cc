@@ -5,7 +5,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::luna {
 
 namespace {
 void build(Builder& m) {
@@ -42,4 +42,4 @@ extern const Preset luna{.name = "luna",
                          .summary = "a learned kernel: small networks of learned projections",
                          .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::luna

@@ -4,7 +4,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::mamba {
 
 namespace {
 void build(Builder& m) {
@@ -37,4 +37,4 @@ extern const Preset mamba{.name = "mamba",
                           .summary = "selective state space: steps, inputs and outputs of the scan depend on the token",
                           .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::mamba

@@ -3,7 +3,7 @@
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::mamba2 {
 
 namespace {
 void build(Builder& m) {
@@ -31,4 +31,4 @@ extern const Preset mamba2{.name = "mamba2",
                            .summary = "state space duality: scalar decays from steps, one key for all heads",
                            .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::mamba2

@@ -3,7 +3,7 @@
 // Options take back the key (with_key), the augmentation and the convolution.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::metala {
 
 namespace {
 void build(Builder& m) {
@@ -35,4 +35,4 @@ extern const Preset metala{.name = "metala",
                            .summary = "linear attention without keys: what is written is what is forgotten",
                            .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::metala

@@ -4,7 +4,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::normalized {
 
 namespace {
 void build(Builder& m) {
@@ -26,4 +26,4 @@ extern const Preset normalized{.name = "normalized",
                                .summary = "linear attention over a denominator of the current token",
                                .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::normalized

@@ -4,7 +4,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::performer {
 
 namespace {
 void build(Builder& m) {
@@ -31,4 +31,4 @@ extern const Preset performer{.name = "performer",
                               .summary = "positive random features of the softmax kernel",
                               .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::performer

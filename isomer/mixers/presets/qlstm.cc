@@ -2,7 +2,7 @@
 // gate beside.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::qlstm {
 
 extern const Preset qlstm{
     .name = "qlstm",
@@ -10,4 +10,4 @@ extern const Preset qlstm{
     .summary = "an LSTM without its recurrent tanh paths",
     .build = [](Builder& m) { parts::qlstm_mixer(m, [&](Value f) { return m.map(Unary::log_sigmoid, f); }); }};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::qlstm

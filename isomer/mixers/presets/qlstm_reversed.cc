@@ -1,7 +1,7 @@
 // qlstm-reversed: the forget gate is sigmoid(-W_f u)^relu(alpha), alpha learned for each channel and 1 at the start.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::qlstm_reversed {
 
 namespace {
 void build(Builder& m) {
@@ -17,4 +17,4 @@ extern const Preset qlstm_reversed{.name = "qlstm-reversed",
                                    .summary = "qlstm with the reversed sigmoid of S6 as forget gate",
                                    .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::qlstm_reversed

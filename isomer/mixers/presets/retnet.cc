@@ -5,7 +5,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::retnet {
 
 namespace {
 void build(Builder& m) {
@@ -28,4 +28,4 @@ extern const Preset retnet{.name = "retnet",
                            .summary = "linear attention with a fixed decay of each head",
                            .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::retnet

@@ -5,7 +5,7 @@
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::rff {
 
 namespace {
 void build(Builder& m) {
@@ -41,4 +41,4 @@ extern const Preset rff{.name = "rff",
                         .summary = "random Fourier features of unit queries and keys",
                         .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::rff

@@ -6,7 +6,7 @@
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::rg_lru {
 
 namespace {
 void build(Builder& m) {
@@ -37,4 +37,4 @@ extern const Preset rg_lru{.name = "rg-lru",
                            .summary = "a real gated linear recurrent unit",
                            .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::rg_lru

@@ -5,7 +5,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::rwkv6 {
 
 namespace {
 using graph::Init;
@@ -48,7 +48,7 @@ void build(Builder& m) {
     const Value mu = m.add(m.parameter("mu_" + name, 1, d, start), change);
     return m.named("x" + name, parts::token_shift(m, x, difference, mu));
   };
-  const auto project = [&](const char* name, Index size, const Init& start) {
+  const auto project = [&, H = H](const char* name, Index size, const Init& start) {
     return m.heads(m.linear(name, mixed(name, start), H * size), H);
   };
   const Value r = project("r", K, weights(0.5 * rest, 0)), k = project("k", K, weights(rest, 0));
@@ -74,4 +74,4 @@ extern const Preset rwkv6{.name = "rwkv6",
                           .summary = "decays of each channel from the token, read before the update",
                           .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::rwkv6

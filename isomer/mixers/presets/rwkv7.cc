@@ -5,7 +5,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::rwkv7 {
 
 namespace {
 using graph::Init;
@@ -75,4 +75,4 @@ extern const Preset rwkv7{.name = "rwkv7",
                           .summary = "diagonal plus low-rank transitions: decay and targeted removal",
                           .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::rwkv7

@@ -5,7 +5,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::s4d {
 
 namespace {
 void build(Builder& m) {
@@ -31,4 +31,4 @@ extern const Preset s4d{.name = "s4d",
                         .summary = "a diagonal state space for each channel",
                         .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::s4d

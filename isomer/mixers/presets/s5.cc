@@ -4,7 +4,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::s5 {
 
 namespace {
 void build(Builder& m) {
@@ -28,4 +28,4 @@ extern const Preset s5{.name = "s5",
                        .summary = "one diagonal state space for all channels",
                        .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::s5

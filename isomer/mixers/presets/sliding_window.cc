@@ -2,7 +2,7 @@
 // those of the sequence: cached keys stay as they were rotated.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::sliding_window {
 
 namespace {
 void build(Builder& m) {
@@ -19,4 +19,4 @@ extern const Preset sliding_window{
     .summary = "softmax attention over the last tokens, and the first few",
     .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::sliding_window

@@ -2,11 +2,11 @@
 // code clamps logits at 5, clamp=5 does.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::softmax {
 
 extern const Preset softmax{.name = "softmax",
                             .source = "Vaswani et al. 2017; ablations: Mongaras & Larson 2025 (arXiv 2507.23632)",
                             .summary = "softmax attention with rotary positions",
                             .build = [](Builder& m) { parts::attention_mixer(m, {}); }};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::softmax

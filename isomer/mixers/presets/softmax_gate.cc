@@ -2,7 +2,7 @@
 // the division by t (denominator=none) outputs grow with the sequence.
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::softmax_gate {
 
 extern const Preset softmax_gate{
     .name = "softmax-gate",
@@ -10,4 +10,4 @@ extern const Preset softmax_gate{
     .summary = "a sigmoid gate over t in place of softmax's denominator",
     .build = [](Builder& m) { parts::attention_mixer(m, {.readout = {.denominator = "count", .out_gate = "after"}}); }};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::softmax_gate

@@ -3,7 +3,7 @@
 
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::t2r {
 
 namespace {
 void build(Builder& m) {
@@ -22,4 +22,4 @@ extern const Preset t2r{.name = "t2r",
                         .summary = "learned features relu(W x + b)",
                         .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::t2r

@@ -2,7 +2,7 @@
 // divided by; odd ones are followed by an l2 norm instead (science P1.7).
 #include "isomer/mixers/parts.h"
 
-namespace isomer::preset {
+namespace isomer::preset::taylor {
 
 namespace {
 void build(Builder& m) {
@@ -19,4 +19,4 @@ extern const Preset taylor{.name = "taylor",
                            .summary = "attention whose exponential is its Taylor polynomial",
                            .build = build};
 
-}  // namespace isomer::preset
+}  // namespace isomer::preset::taylor

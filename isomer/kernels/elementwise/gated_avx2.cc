@@ -1,8 +1,0 @@
-#include "isomer/simd/vec_avx2.h"
-// The vectors first: gated_impl.h is written over them.
-#include "isomer/kernels/elementwise/gated_impl.h"
-
-namespace isomer {
-template struct GatedKernels<float, Isa::avx2>;
-template struct GatedKernels<double, Isa::avx2>;
-}  // namespace isomer

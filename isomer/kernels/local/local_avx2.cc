@@ -1,8 +1,0 @@
-#include "isomer/simd/vec_avx2.h"
-// The vectors first: local_impl.h is written over them.
-#include "isomer/kernels/local/local_impl.h"
-
-namespace isomer {
-template struct LocalKernels<float, Isa::avx2>;
-template struct LocalKernels<double, Isa::avx2>;
-}  // namespace isomer

@@ -1,0 +1,10 @@
+#include "isomer/simd/target.h"
+// The vector type comes first: the kernels are templates over it.
+#include "isomer/laws/channel_decay/channel_decay_backward_impl.h"
+#include "isomer/laws/channel_decay/channel_decay_step_impl.h"
+#include "isomer/laws/channel_decay/channel_decay_walk_impl.h"
+
+namespace isomer::channel_decay_detail {
+template struct Kernels<float, kTarget>;
+template struct Kernels<double, kTarget>;
+}  // namespace isomer::channel_decay_detail

@@ -1,0 +1,10 @@
+#include "isomer/simd/target.h"
+// The vector type comes first: the kernels are templates over it.
+#include "isomer/laws/delta/delta_backward_impl.h"
+#include "isomer/laws/delta/delta_step_impl.h"
+#include "isomer/laws/delta/delta_walk_impl.h"
+
+namespace isomer::delta_detail {
+template struct Kernels<float, kTarget>;
+template struct Kernels<double, kTarget>;
+}  // namespace isomer::delta_detail

@@ -1,0 +1,10 @@
+#include "isomer/simd/target.h"
+// The vector type comes first: the kernels are templates over it.
+#include "isomer/laws/scalar_decay/scalar_decay_backward_impl.h"
+#include "isomer/laws/scalar_decay/scalar_decay_step_impl.h"
+#include "isomer/laws/scalar_decay/scalar_decay_walk_impl.h"
+
+namespace isomer::scalar_decay_detail {
+template struct Kernels<float, kTarget>;
+template struct Kernels<double, kTarget>;
+}  // namespace isomer::scalar_decay_detail

@@ -1,8 +1,0 @@
-#include "isomer/simd/vec_scalar.h"
-// The vectors first: map_impl.h is written over them.
-#include "isomer/simd/map_impl.h"
-
-namespace isomer::simd {
-template void map<float, Isa::scalar>(Function, const float*, float*, Index) noexcept;
-template void map<double, Isa::scalar>(Function, const double*, double*, Index) noexcept;
-}  // namespace isomer::simd
