@@ -1,7 +1,8 @@
 #pragma once
 // The two kinds of failure.
 //   Error          the caller's mistake (shape, option, file); thrown only by public entry points; text "op: expected …, got …".
-//   ISOMER_ASSERT  our mistake; prints one sentence and stops. Compiled out in the release preset.
+//   ISOMER_ASSERT  our mistake; prints one sentence and stops. On in every build unless ISOMER_NO_ASSERTIONS is defined; it
+//                  stands where work is handed out, never inside a kernel (docs/decisions/0016).
 #include <concepts>
 #include <initializer_list>
 #include <stdexcept>
@@ -60,9 +61,9 @@ void require(bool condition, const char* op, const Parts&... parts) {
 
 }  // namespace isomer
 
-#ifdef ISOMER_ASSERTIONS
+#ifdef ISOMER_NO_ASSERTIONS
+#define ISOMER_ASSERT(condition, sentence) void(0)
+#else
 #define ISOMER_ASSERT(condition, sentence) \
   ((condition) ? void(0) : ::isomer::internal::assertion_failed(__FILE__, __LINE__, sentence))
-#else
-#define ISOMER_ASSERT(condition, sentence) void(0)
 #endif
