@@ -61,10 +61,10 @@ format:
 	@tools/setup lint
 	@git ls-files '*.h' '*.cc' | xargs -r clang-format -i
 
-fuzz:
+fuzz: build
 	@tools/setup fuzz
 	@test -e build-fuzz/build.ninja || $(call CONFIGURE,fuzz)
-	@ninja -C build-fuzz -j$(JOBS) fuzzers
+	@ninja -C build-fuzz -j$(JOBS)
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
 
 clean:

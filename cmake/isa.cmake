@@ -10,7 +10,12 @@ set(ISOMER_AVX512_FLAGS ${ISOMER_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512cd -ma
 set(ISOMER_SCALAR_FLAGS)
 if(ISOMER_SANITIZE STREQUAL "address,undefined")
   # Checks as calls compile in half the time of checks in place.
-  list(APPEND ISOMER_AVX2_FLAGS -fno-sanitize=undefined --param asan-instrumentation-with-call-threshold=0)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(as_calls "SHELL:--param asan-instrumentation-with-call-threshold=0")
+  else()
+    set(as_calls "SHELL:-mllvm -asan-instrumentation-with-call-threshold=0")
+  endif()
+  list(APPEND ISOMER_AVX2_FLAGS -fno-sanitize=undefined ${as_calls})
   list(APPEND ISOMER_SCALAR_FLAGS -O0 -fno-sanitize=address,undefined)
 elseif(ISOMER_SANITIZE STREQUAL "thread")
   list(APPEND ISOMER_AVX2_FLAGS -O0 -fno-sanitize=thread)

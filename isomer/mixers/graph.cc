@@ -9,6 +9,9 @@ template <class... F>
 struct Overload : F... {
   using F::operator()...;
 };
+// Clang 14 asks for it.
+template <class... F>
+Overload(F...) -> Overload<F...>;
 }  // namespace
 
 std::vector<int> taken(const Graph& graph) {

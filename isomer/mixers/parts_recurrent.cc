@@ -19,7 +19,7 @@ DeltaInputs delta_inputs(Builder& m, const Builder::HeadSizes& sizes) {
   const auto [H, K, V] = sizes;
   const Index conv = m.size("conv", 4, "tokens of the short convolutions on q, k and v; 0: SiLU alone", 0);
   const bool negative = m.flag("negative", false, "beta from 0 to 2 instead of 1: eigenvalues from -1");
-  const auto in = [&](const char* name, Index size) {
+  const auto in = [&, H = H](const char* name, Index size) {
     const Value x = m.linear(name, m.x(), H * size);
     return m.heads(m.named(name, short_convolution(m, std::string(name) + "_conv", x, conv)), H);
   };

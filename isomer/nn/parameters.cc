@@ -163,7 +163,7 @@ template <class T>
 void Parameters<T>::round_to_bf16() requires std::same_as<T, float> {
   for (const Parameter<T>& p : all_)
     if (p.spec.decay == Decay::yes)
-      for (T& x : p.values()) x = to_float(to_bf16(x));
+      for (T& x : p.values()) x = to_float(to_bf16(float(x)));
   const auto is_matrix = [&](const Memory& memory) {
     return std::ranges::any_of(all_, [&](const auto& p) { return p.var.slot == &memory.slot && p.spec.decay == Decay::yes; });
   };

@@ -110,8 +110,7 @@ std::vector<Index> chosen_layers(const ConversionRequest& request, Index count) 
   std::vector<Index> layers = request.layers;
   for (Index i = 0; request.layers.empty() && i < count; ++i) layers.push_back(i);
   std::ranges::sort(layers);
-  const auto again = std::ranges::unique(layers);
-  layers.erase(again.begin(), again.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
   for (const Index layer : layers)
     require(layer >= 0 && layer < count, "convert", "expected layers from 0 to ", count - 1, ", got ", layer);
   return layers;
