@@ -46,6 +46,7 @@ const char* name_of(Unary f) {
     case Unary::leaky_relu: return "leaky_relu";
     case Unary::elu_plus_one: return "elu1";
     case Unary::gelu: return "gelu";
+    case Unary::gelu_erf: return "gelu_erf";
     case Unary::sqrt: return "sqrt";
     case Unary::sin: return "sin";
     case Unary::cos: return "cos";

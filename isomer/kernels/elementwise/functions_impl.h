@@ -116,6 +116,38 @@ struct Gelu {
     return {x * s.value, fma(near * fma(number<V>(3) * c3, near * near, c1), s.slope, s.value)};
   }
 };
+/// e^{z²} erfc(z) (z + 3) / 2 for 0 ≤ z ≤ 29 is a polynomial of (z − 3) / (z + 3), to half an epsilon of the type.
+template <class T>
+struct NormalTail;
+template <>
+struct NormalTail<float> {
+  static constexpr float kTerms[] = {0.5370034584f,     -0.4416972006f,    0.2951138108f,     -0.1552342514f,
+                                     0.05976833759f,    -0.01340905469f,   -0.0006255237805f, 0.001502080148f,
+                                     -0.0002377732268f, -0.0001150917166f, 2.417784811e-5f};
+};
+template <>
+struct NormalTail<double> {
+  static constexpr double kTerms[] = {
+      0.53700345354416985339,     -0.44169722658494188752,    0.29511417855205000871,     -0.15523363095027588729,
+      0.059763880643703052751,    -0.013413617312483515544,   -0.00060620831503617862942, 0.0015170310040178436545,
+      -0.00027415482791390372434, -0.00013838894864611492239, 0.000053780613694091622257, 0.000015199189002558622432,
+      -8.734709182032150908e-6,   -2.3748593939263286993e-6,  1.3810901502008547693e-6,   4.9966380158267125109e-7,
+      -2.0115035876031509845e-7,  -1.1646086764062881068e-7,  2.0004022661140923413e-8,   2.4298096852671362221e-8,
+      1.2308667668325067037e-9,   -3.155369899091686026e-9,   -7.932257949609964926e-10};
+};
+struct GeluErf {
+  template <class V>
+  static ISOMER_INLINE ValueSlope<V> at(V x, const Parameters<V>&) {
+    using T = decltype(sum(V::zero()));
+    // Beyond 40 the density is 0, and the distribution 0 or 1.
+    const V near = max(number<V>(-40), min(number<V>(40), x)), three = number<V>(3);
+    const V z = abs(near) * number<V>(0.70710678118654752440), density = exp_nonpositive(near * near * number<V>(-0.5));
+    const V below = number<V>(1) / (z + three);
+    const V tail = density * below * simd::internal::polynomial((z - three) * below, NormalTail<T>::kTerms);
+    const V share = select(x < V::zero(), tail, number<V>(1) - tail);
+    return {x * share, fma(near * number<V>(0.39894228040143267794), density, share)};
+  }
+};
 struct Softcap {
   template <class V>
   static ISOMER_INLINE ValueSlope<V> at(V x, const Parameters<V>& p) {

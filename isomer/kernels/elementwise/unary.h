@@ -39,7 +39,8 @@ enum class Unary : std::uint8_t {
   sin,
   cos,
   max_with,  // max(x, a)
-  min_with   // min(x, a)
+  min_with,  // min(x, a)
+  gelu_erf   // the exact GELU, x · Φ(x), Φ the normal distribution function
 };
 
 struct UnaryOptions {

@@ -35,6 +35,7 @@ ISOMER_INLINE void with_function(Unary f, G g) {
     case Unary::cos: return g(Cos());
     case Unary::max_with: return g(MaxWith());
     case Unary::min_with: return g(MinWith());
+    case Unary::gelu_erf: return g(GeluErf());
   }
 }
 

@@ -13,6 +13,7 @@ using testing::Array;
 using testing::Layout;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double gelu_erf(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
 double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))); }
 
 /// A function, its definition, and the interval it is tested on.
@@ -48,6 +49,7 @@ const std::vector<Entry>& table() {
       {"sin", Unary::sin, {}, [](double x) { return std::sin(x); }, -9, 9},
       {"cos", Unary::cos, {}, [](double x) { return std::cos(x); }, -9, 9},
       {"max_with", Unary::max_with, {.a = 0.7}, [](double x) { return std::max(x, 0.7); }, -3, 3},
+      {"gelu_erf", Unary::gelu_erf, {}, gelu_erf, -6, 6},
       {"min_with", Unary::min_with, {.a = 0.7}, [](double x) { return std::min(x, 0.7); }, -3, 3},
   };
   return entries;
@@ -110,15 +112,27 @@ TYPED_TEST(UnaryTest, KeepsNanAndStaysFiniteFarOut) {
     std::vector<double> value, slope;
   };
   const double far = double(x.view.data[1]);
-  const Limit limits[] = {{Unary::sigmoid, {0, 1}, {0, 0}},       {Unary::log_sigmoid, {-far, 0}, {1, 0}},
-                          {Unary::silu, {0, far}, {0, 1}},        {Unary::tanh, {-1, 1}, {0, 0}},
-                          {Unary::softplus, {0, far}, {0, 1}},    {Unary::gelu, {0, far}, {0, 1}},
-                          {Unary::elu_plus_one, {0, far}, {0, 1}}};
+  const Limit limits[] = {{Unary::sigmoid, {0, 1}, {0, 0}},        {Unary::log_sigmoid, {-far, 0}, {1, 0}},
+                          {Unary::silu, {0, far}, {0, 1}},         {Unary::tanh, {-1, 1}, {0, 0}},
+                          {Unary::softplus, {0, far}, {0, 1}},     {Unary::gelu, {0, far}, {0, 1}},
+                          {Unary::elu_plus_one, {0, far}, {0, 1}}, {Unary::gelu_erf, {0, far}, {0, 1}}};
   for (const Limit& limit : limits) {
     unary<T>(limit.f, {}, x.view, y.view, context);
     unary_vjp<T>(limit.f, {}, x.view, one.view, dx.view, Accumulate::set, context);
     EXPECT_EQ(y.values(), limit.value) << int(limit.f);
     EXPECT_EQ(dx.values(), limit.slope) << int(limit.f);
+  }
+}
+
+TYPED_TEST(UnaryTest, KeepsTheTailOfTheExactGelu) {
+  using T = TypeParam;
+  Context context(1);
+  Array<T, 4> x({1, 1, 1, 1}), y({1, 1, 1, 1});
+  for (double at : {-0.5, -3.0, -5.0, -8.0, -12.0}) {
+    x.set({at});
+    unary<T>(Unary::gelu_erf, {}, x.view, y.view, context);
+    // The rounding of x² / 2 is that of the exponent.
+    testing::expect_close<T>(y.values(), {gelu_erf(at)}, 8 + at * at / 2, "gelu_erf at " + std::to_string(at));
   }
 }
 
