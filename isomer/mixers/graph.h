@@ -72,6 +72,7 @@ struct Normalise {
   double eps = 1e-6;
   bool weight = false, bias = false;
   bool shared = false;  // by all heads: weight and bias are [1, size], else [heads, size]
+  double start = 1;     // of the weight
 };
 /// By position · base^(−2n/size).
 struct Rotary {

@@ -1,6 +1,7 @@
 #pragma once
 // How the parameters of mixers and other modules start, as data; nn/init.h draws the numbers.
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace isomer::graph {
@@ -16,15 +17,18 @@ struct Init {
     linspace,          // from a to b over the elements
     log_range,         // log(1 … size) along the last axis (S4D-real)
     ring,              // log(−log r), r uniform in area between the radii a and b (LRU)
+    ring_root,         // log √(1 − r²) of such radii (LRU)
     gate_ring,         // x with exp(−softplus(x)) uniform in area between a and b (RG-LRU)
     identity,          // a times the unit matrix, of each head
     near_identity,     // the same, plus normal numbers of deviation b
     orthogonal,        // rows of random orthogonal blocks with the lengths of normal vectors (Performer)
+    semi_orthogonal,   // a times a random matrix with orthonormal rows or columns, whichever are fewer (RWKV)
     list,              // `values`, one for each head or element
   };
   Kind kind = Kind::normal;
   double a = 0, b = 0.02;
   std::vector<double> values = {};
+  std::string beside = {};  // of the parameter in the same layer whose random numbers it is drawn from; empty: its own
 };
 
 [[nodiscard]] inline Init constant(double value) { return {.kind = Init::Kind::constant, .a = value}; }

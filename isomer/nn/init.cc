@@ -10,6 +10,11 @@ namespace isomer {
 namespace {
 using Kind = graph::Init::Kind;
 
+/// The name whose random numbers a parameter is drawn from: its own, or that of the one beside it.
+std::string stream_of(const std::string& name, const std::string& beside) {
+  return beside.empty() ? name : name.substr(0, name.rfind('.') + 1) + beside;
+}
+
 /// 64 bits of a name (FNV-1a).
 std::uint64_t hash(std::string_view name) {
   std::uint64_t h = 0xcbf29ce484222325;
@@ -34,6 +39,10 @@ double number(const graph::Init& init, Rng& rng) {
       const double y = init.a * std::pow(init.b / init.a, rng.uniform());
       return y + std::log(-std::expm1(-y));
     }
+    case Kind::ring_root: {
+      const double r = radius(init, rng);
+      return 0.5 * std::log1p(-r * r);
+    }
     case Kind::ring: return std::log(-std::log(radius(init, rng)));
     case Kind::gate_ring: {
       const double r = radius(init, rng);
@@ -43,13 +52,14 @@ double number(const graph::Init& init, Rng& rng) {
   }
 }
 
-/// Rows of K numbers: K at a time stand upright on each other, and have the lengths of normal vectors.
-void orthogonal(std::span<double> rows, Index K, Rng& rng) {
-  const auto dot = [K](const double* a, const double* b) {
-    double sum = 0;
-    for (Index i = 0; i < K; ++i) sum += a[i] * b[i];
-    return sum;
-  };
+double dot(const double* a, const double* b, Index K) {
+  double sum = 0;
+  for (Index i = 0; i < K; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// Rows of K numbers: K at a time stand upright on each other, and have length one.
+void orthonormal(std::span<double> rows, Index K, Rng& rng) {
   const Index N = Index(rows.size()) / K;
   for (Index n = 0; n < N; ++n) {
     double* row = rows.data() + n * K;
@@ -58,20 +68,35 @@ void orthogonal(std::span<double> rows, Index K, Rng& rng) {
     for (int pass = 0; pass < 2; ++pass)
       for (Index m = n - n % K; m < n; ++m) {
         const double* other = rows.data() + m * K;
-        const double share = dot(row, other);
+        const double share = dot(row, other, K);
         for (Index i = 0; i < K; ++i) row[i] -= share * other[i];
       }
-    const double length = std::sqrt(dot(row, row));
+    const double length = std::sqrt(dot(row, row, K));
     for (Index i = 0; i < K; ++i) row[i] /= length;
   }
-  for (Index n = 0; n < N; ++n) {
+}
+
+/// Such rows with the lengths of normal vectors.
+void orthogonal(std::span<double> rows, Index K, Rng& rng) {
+  orthonormal(rows, K, rng);
+  for (std::size_t n = 0; n < rows.size(); n += std::size_t(K)) {
     double square = 0;
     for (Index i = 0; i < K; ++i) {
       const double x = rng.normal();
       square += x * x;
     }
-    for (Index i = 0; i < K; ++i) rows[std::size_t(n * K + i)] *= std::sqrt(square);
+    for (Index i = 0; i < K; ++i) rows[n + std::size_t(i)] *= std::sqrt(square);
   }
+}
+
+/// rows × columns with orthonormal rows, or columns if there are fewer of them, times the factor.
+void semi_orthogonal(std::span<double> matrix, Index columns, double factor, Rng& rng) {
+  const Index rows = Index(matrix.size()) / columns;
+  std::vector<double> upright(matrix.size());
+  orthonormal(upright, std::max(rows, columns), rng);
+  for (Index r = 0; r < rows; ++r)
+    for (Index c = 0; c < columns; ++c)
+      matrix[std::size_t(r * columns + c)] = factor * upright[std::size_t(rows <= columns ? r * columns + c : c * rows + r)];
 }
 
 void listed(const graph::Init& init, std::span<const Index> shape, std::span<double> into) {
@@ -101,6 +126,7 @@ std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, 
         at(i) = (i % columns == i / columns % rows ? init.a : 0.0) + (init.kind == Kind::identity ? 0.0 : init.b * rng.normal());
       break;
     case Kind::orthogonal: orthogonal(x, columns, rng); break;
+    case Kind::semi_orthogonal: semi_orthogonal(x, columns, init.a, rng); break;
     case Kind::list: listed(init, shape, x); break;
     default: std::ranges::generate(x, [&] { return number(init, rng); });
   }
@@ -110,7 +136,7 @@ std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, 
 template <class T>
 void initialise(Parameters<T>& parameters, std::uint64_t seed) {
   for (const Parameter<T>& p : parameters.all()) {
-    const std::vector<double> numbers = draw(p.spec.init, p.spec.shape, Rng(seed, hash(p.name())));
+    const std::vector<double> numbers = draw(p.spec.init, p.spec.shape, Rng(seed, hash(stream_of(p.name(), p.spec.init.beside))));
     std::ranges::transform(numbers, p.values().begin(), [](double x) { return T(x); });
   }
 }

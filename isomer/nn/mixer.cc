@@ -46,7 +46,7 @@ class Adder {
   }
   Weights operator()(const graph::Node& node, const graph::Normalise& w) {
     const std::vector<Index> shape = rows(w.shared ? 1 : node.heads, node.size);
-    return {w.weight ? add({name(node, ".weight"), shape, graph::constant(1), Decay::no}) : Var<T>(),
+    return {w.weight ? add({name(node, ".weight"), shape, graph::constant(w.start), Decay::no}) : Var<T>(),
             w.bias ? add({name(node, ".bias"), shape, graph::constant(0), Decay::no}) : Var<T>()};
   }
   Weights operator()(const graph::Node& node, const graph::PositionTable& w) {

@@ -115,6 +115,17 @@ TEST(Init, DependsOnTheNameAlone) {
   EXPECT_FALSE(std::ranges::equal(small.find("b").values(), large.find("b").values()));
 }
 
+TEST(Init, TakesTheRandomNumbersOfTheOneBesideIt) {
+  Parameters<double> all;
+  all.add({.name = "layers.0.nu", .shape = {9}, .init = {.kind = Kind::ring, .a = 0.1, .b = 0.9}});
+  all.add({.name = "layers.0.root", .shape = {9}, .init = {.kind = Kind::ring_root, .a = 0.1, .b = 0.9, .beside = "nu"}});
+  initialise(all, 3);
+  for (std::size_t n = 0; n < 9; ++n) {
+    const double radius = std::exp(-std::exp(all.find("layers.0.nu").values()[n]));
+    EXPECT_NEAR(all.find("layers.0.root").values()[n], std::log(std::sqrt(1 - radius * radius)), 1e-12);
+  }
+}
+
 std::vector<double> sample(Kind kind, double a, double b, std::vector<Index> shape = {200, 100}) {
   return draw({.kind = kind, .a = a, .b = b}, shape, Rng(5));
 }
@@ -174,6 +185,20 @@ TEST(Init, OfFixedKindsIsWhatItSays) {
               (void)draw(list, std::vector<Index>{3, 2}, Rng(0));
             }),
             "init: expected a list of 6 numbers, or of 3, got 2");
+}
+
+TEST(Init, SemiOrthogonalMatricesKeepLengths) {
+  for (const auto& [rows, columns] : {std::pair<Index, Index>{5, 9}, {9, 5}, {7, 7}}) {
+    const auto matrix = sample(Kind::semi_orthogonal, 0.5, 0, {rows, columns});
+    const Index n = std::min(rows, columns), length = std::max(rows, columns);
+    const auto at = [&](Index i, Index k) { return matrix[std::size_t(rows <= columns ? i * columns + k : k * columns + i)]; };
+    for (Index a = 0; a < n; ++a)
+      for (Index b = 0; b < n; ++b) {
+        double dot = 0;
+        for (Index k = 0; k < length; ++k) dot += at(a, k) * at(b, k);
+        EXPECT_NEAR(dot, a == b ? 0.25 : 0, 1e-15) << rows << " x " << columns;
+      }
+  }
 }
 
 TEST(Init, OrthogonalRowsHaveTheLengthsOfNormalVectors) {
