@@ -53,7 +53,10 @@ class Builder {
   };
   [[nodiscard]] HeadSizes head_sizes(const HeadDefaults& fallback);
   /// Which positions the preset offers; the first is its default. Declares the option `position`, and those of each position.
-  void positions(std::initializer_list<std::string_view> choices);
+  /// Returns the chosen one.
+  const std::string& positions(std::initializer_list<std::string_view> choices);
+  /// Declares the option rope_ends: angles of torchscale, whose last is that of 1 / rope_base itself.
+  void rope_to_the_end(Index key);
   [[nodiscard]] const Place& place() const { return place_; }
   [[nodiscard]] Index width() const { return place_.width; }
   /// The name of what is built, for error texts.

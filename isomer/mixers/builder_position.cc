@@ -9,7 +9,7 @@
 
 namespace isomer {
 
-void Builder::positions(std::initializer_list<std::string_view> choices) {
+const std::string& Builder::positions(std::initializer_list<std::string_view> choices) {
   const auto offered = [&](std::string_view name) { return std::find(choices.begin(), choices.end(), name) != choices.end(); };
   position_ = choice("position", choices, "how tokens know their place");
   if (offered("learned")) {
@@ -21,7 +21,7 @@ void Builder::positions(std::initializer_list<std::string_view> choices) {
     require(rope_base_ > 0, "rope_base", "expected a positive number, got ", rope_base_);
     only_with(position_ == "rope", "position=rope", {"rope_base"});
   }
-  if (!offered("selective-rope")) return;
+  if (!offered("selective-rope")) return position_;
   phase_.convolution = choice("phase_filter", {"conv", "difference"},
                               "selective-rope: a convolution over 4 tokens, or the difference to the token before") == "conv";
   phase_.silu = flag("phase_silu", phase_.convolution, "selective-rope: SiLU after the convolution");
@@ -37,6 +37,13 @@ void Builder::positions(std::initializer_list<std::string_view> choices) {
       {"phase_filter", "phase_silu", "phase_gate", "phase_bias", "phase_temperature", "phase_base", "phase_max", "phase_rank"});
   only_with(phase_.convolution, "phase_filter=conv", {"phase_silu"});
   only_with(phase_.temperature == "rope", "phase_temperature=rope", {"phase_base"});
+  return position_;
+}
+
+void Builder::rope_to_the_end(Index key) {
+  const bool ends = flag("rope_ends", false, "rope: angles are position * rope_base^(-2n/(key - 2)) as in torchscale");
+  only_with(position_ == "rope", "position=rope", {"rope_ends"});
+  if (ends && key > 2) rope_base_ = std::pow(rope_base_, double(key) / double(key - 2));
 }
 
 Value Builder::positioned(Value in) {

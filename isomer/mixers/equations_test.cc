@@ -22,7 +22,7 @@ TEST(Equations, AreReadable) {
                                      "o_t = sum_s w_ts v_s / sum_s w_ts", "y = o W_o"}));
   EXPECT_EQ(lines("sliding-window", {{"window", "8"}, {"sinks", "2"}, {"position", "none"}})[3],
             "w_ts = exp(K^-1/2 q_t . k_s),   t - 8 < s <= t or s < 2");
-  EXPECT_EQ(lines("metala").back(), "y = (silu(gate) * layer_norm(o + sigmoid((q * k) W_augment * v))) W_o");
+  EXPECT_EQ(lines("metala").back(), "y = (silu(gate) * layer_norm(o + 0.5 tanh(0.5 ((q * k) W_augment * v)))) W_o");
   EXPECT_EQ(lines("softmax", {{"denominator", "clamp"}, {"position", "none"}}),
             (Lines{"q = x W_q", "k = x W_k", "v = [x W_v, 1]", "w_ts = exp(K^-1/2 q_t . k_s),   s <= t", "o_t = sum_s w_ts v_s",
                    "y = (o[0:16] / max(o[16:17], 1)) W_o"}));

@@ -15,6 +15,11 @@ namespace isomer::parts {
 /// f(x W + b), one number for each head.
 [[nodiscard]] Value head_gate(Builder& m, std::string_view name, Index heads, Unary f);
 
+/// Reads the option norm_eps, what the preset's norm adds under its root; `whose` says where the default is from.
+[[nodiscard]] double norm_eps(Builder& m, double fallback, std::string_view whose);
+/// That of the layers of flash-linear-attention: their own default, which their models set to 1e-6.
+[[nodiscard]] double fla_norm_eps(Builder& m);
+
 /// Ends the mixer with a projection to the width.
 void output(Builder& m, Value o, graph::Linear options = {});
 
@@ -22,7 +27,7 @@ void output(Builder& m, Value o, graph::Linear options = {});
 /// the variants of their code; most of them have clamp=5). From sums Σ_s w_ts v_s:
 ///   denominator  sum         Σ w v / Σ w
 ///                clamp       Σ w v / max(Σ w, floor)
-///                detach      Σ w v / (Σ w + floor), without a gradient through it
+///                detach      Σ w v / (max(Σ w, floor) + denominator_eps), without a gradient through it
 ///                cumulative  Σ w v / max(1, Σ_s e^{g_s}), g_s of each key alone
 ///                count       Σ w v / t
 ///                none        Σ w v
@@ -42,7 +47,7 @@ struct Summed {
   bool laws_normalise = false;  // does the law offer all of Sums?
   bool positive = true;         // are the weights never negative?
   bool causal = true;
-  std::function<Value(Value v, Sums kind, Value gate)> law;
+  std::function<Value(Value v, Sums kind, Value gate, double eps)> law;  // eps: of a norm
 };
 
 /// Reads the options and computes it.
@@ -97,16 +102,23 @@ struct Discrete {
   Value log_decay = {}, angle = {};  // of exp(step A)
   Value real = {}, imag = {};        // (exp(step A) - 1) / A, what an input is multiplied by
 };
-/// A = -1/2 + i pi n at the start (S4D-Lin), of `heads` systems with `size` complex states; one step for each of `steps` (heads
-/// or states), log-uniform from 0.001 to 0.1.
+/// A = -1/2 + i w at the start, of `heads` systems with `size` complex states, w given or pi n (S4D-Lin); one step for each head
+/// or state, log-uniform from 0.001 to 0.1.
 struct Systems {
   Index heads = 1, size = 1;
   bool step_of_head = true;
+  std::vector<double> frequencies = {};
 };
+/// The imaginary parts above 0 of the eigenvalues of HiPPO-N, the normal part of HiPPO-LegS, with 2 size states.
+[[nodiscard]] std::vector<double> hippo_frequencies(Index size);
 [[nodiscard]] Discrete discretised(Builder& m, const Systems& what);
 
-/// (a W + b) times sigmoid(a W' + b') of GELU(y), to the width; ends the mixer.
-void output_glu(Builder& m, Value y);
+/// (a W + b) times sigmoid(a W' + b') of a = GELU(y), exact (gelu_erf) or not, to the width; ends the mixer.
+void output_glu(Builder& m, Value y, Unary gelu);
+
+/// How RWKV's matrices start, of gain `gain`; its output starts as 0, its group norm with ((l + 1) / L)^0.7 in layer l of L.
+[[nodiscard]] inline graph::Init rwkv_matrix(double gain) { return {.kind = graph::Init::Kind::semi_orthogonal, .a = gain}; }
+[[nodiscard]] graph::Normalise rwkv_norm(Builder& m);
 
 /// (n / width)^power: how RWKV spreads what channels start with.
 [[nodiscard]] std::vector<double> channel_powers(Index width, double power);

@@ -15,7 +15,8 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   require(H % G == 0, m.preset(), "expected kv_heads that divide heads=", H, ", got ", G);
   const bool bias = m.flag("bias", false, "biases of q, k and v");
   const bool causal = m.flag("causal", true, "a token sees itself and those before");
-  const bool decay = m.flag("decay", false, "weights fade by sums of a linear gate / 1024 (may also grow)");
+  const bool decay =
+      m.flag("decay", false, "weights of s for t fade by a linear gate / 1024 of each token s to t - 1 (may also grow)");
   options.clamp = logit_clamp(m);
   if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
   require(causal || !decay, m.preset(), "decay=true needs causal=true");
@@ -23,13 +24,16 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   const Value q = m.positioned(project(m, "q", H, K, {.bias = bias}));
   const Value k = m.positioned(project(m, "k", G, K, {.bias = bias}));
   const Value v = project(m, "v", G, V, {.bias = bias});
-  const Value fade = decay ? m.affine(m.heads(m.linear("decay", m.x(), H, {.bias = true}), H), 1.0 / 1024) : Value{};
-  const auto law = [&](Value values, Sums kind, Value gate) {
+  // The law's gates between s and t are those of s + 1 to t; the authors' are one token earlier.
+  const auto fades = [&] { return m.shift(m.affine(m.heads(m.linear("decay", m.x(), H, {.bias = true}), H), 1.0 / 1024)); };
+  const Value fade = decay ? fades() : Value{};
+  const auto law = [&](Value values, Sums kind, Value gate, double eps) {
     using Normaliser = AttentionOptions::Normaliser;
     // In the order of Sums.
     constexpr std::array kNormalisers{Normaliser::sum, Normaliser::none, Normaliser::count, Normaliser::gate,
                                       Normaliser::l2,  Normaliser::rms,  Normaliser::layer};
     options.normaliser = kNormalisers[std::size_t(kind)];
+    options.eps = eps > 0 ? std::optional(eps) : std::nullopt;
     return m.attention({.q = q, .k = k, .v = values, .log_forget = fade, .gate = gate}, options);
   };
   const bool odd = options.kernel == AttentionOptions::Kernel::taylor && options.order % 2 != 0;

@@ -11,9 +11,10 @@ Builder::HeadSizes linear_sizes(Builder& m, const Builder::HeadDefaults& fallbac
 void linear_mixer(Builder& m, const LinearMixer& what) {
   const auto [H, K, V] = what.sizes;
   const bool causal = m.flag("causal", true, "a token sees itself and those before");
+  const bool bias = m.flag("bias", false, "biases of q, k, v and the output");
   require(causal || !what.log_decay.present(), m.preset(), "a gate needs causal=true");
-  Value q = m.named("q", what.feature(m.positioned(project(m, "q", H, K)), "q"));
-  Value k = m.named("k", what.feature(m.positioned(project(m, "k", H, K)), "k"));
+  Value q = m.named("q", what.feature(m.positioned(project(m, "q", H, K, {.bias = bias})), "q"));
+  Value k = m.named("k", what.feature(m.positioned(project(m, "k", H, K, {.bias = bias})), "k"));
   const bool clamps = what.clamp < std::numeric_limits<double>::infinity();
   if (clamps) {
     // No state of fixed size has clamped weights. Attention's are 1 + s, so one more feature takes 1 from s.
@@ -21,7 +22,7 @@ void linear_mixer(Builder& m, const LinearMixer& what) {
     q = m.named("q", m.concat({m.affine(q, what.scale), m.affine(m.slice(q, 0, 1), 0, -1)}));
     k = m.named("k", m.concat({k, m.affine(m.slice(k, 0, 1), 0, 1)}));
   }
-  Value v = project(m, "v", H, V);
+  Value v = project(m, "v", H, V, {.bias = bias});
   if (what.value) v = m.named("v", what.value(v));
   const auto clamped = [&](Value values) {
     AttentionOptions options{.scale = 1, .clamp = what.clamp - 1, .kernel = AttentionOptions::Kernel::taylor, .order = 1};
@@ -29,7 +30,7 @@ void linear_mixer(Builder& m, const LinearMixer& what) {
     if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
     return m.attention({.q = q, .k = k, .v = values}, options);
   };
-  const auto law = [&](Value values, Sums kind, Value) {
+  const auto law = [&](Value values, Sums kind, Value, double) {
     if (clamps) return clamped(values);
     ScalarDecayOptions options{.scale = what.scale};
     if (kind == Sums::sum) options.normaliser = ScalarDecayOptions::Normaliser::sum, options.eps = what.eps;
@@ -37,7 +38,8 @@ void linear_mixer(Builder& m, const LinearMixer& what) {
     return m.scalar_decay({.q = q, .k = k, .v = values, .log_decay = what.log_decay, .log_input = what.log_input}, options);
   };
   // Rounding of 1 + s may leave a weight of 0 below it.
-  output(m, read_out(m, v, what.readout, {.heads = H, .positive = what.positive && !clamps, .causal = causal, .law = law}));
+  output(m, read_out(m, v, what.readout, {.heads = H, .positive = what.positive && !clamps, .causal = causal, .law = law}),
+         {.bias = bias});
 }
 
 }  // namespace isomer::parts

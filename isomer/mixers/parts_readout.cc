@@ -11,17 +11,27 @@ Value head_gate(Builder& m, std::string_view name, Index heads, Unary f) {
   return m.map(f, m.heads(m.linear(name, m.x(), heads, {.bias = true}), heads));
 }
 
+double norm_eps(Builder& m, double fallback, std::string_view whose) {
+  const double eps = m.number("norm_eps", fallback, "what the norm adds under its root; " + std::string(whose));
+  require(eps > 0, "norm_eps", "expected a positive number, got ", eps);
+  return eps;
+}
+
+double fla_norm_eps(Builder& m) {
+  return norm_eps(m, 1e-5, "the default is that of fla's layer by itself, fla's models and Qwen3-Next have 1e-6");
+}
+
 void output(Builder& m, Value o, graph::Linear options) { m.output(m.linear("o", o, m.width(), std::move(options))); }
 
 namespace {
 struct Chosen {
   std::string denominator, norm, out_gate;
-  double floor;
+  double floor, denominator_eps, norm_eps;
   bool in_gate, gain;
 };
 
 void refuse_denominators(const Builder& m, const Chosen& c, const Summed& summed) {
-  const bool divides = c.denominator == "sum" || c.denominator == "detach";
+  const bool divides = c.denominator == "sum" || (c.denominator == "detach" && c.floor <= 0);
   require(summed.positive || !divides, m.preset(), "denominator=", c.denominator,
           " needs weights that are never negative, which these are not; denominator=clamp is the nearest that works");
   const bool counts = c.denominator == "count" || c.denominator == "cumulative";
@@ -38,11 +48,14 @@ Chosen read_options(Builder& m, const Readout& fallback, const Summed& summed) {
   c.in_gate = m.flag("in_gate", false, "a sigmoid gate of each head on the values");
   c.out_gate = m.choice("out_gate", {"none", "before", "after"}, "a sigmoid gate of each head, before or after the norm",
                         fallback.out_gate);
-  const bool clamps = c.denominator == "clamp", detaches = c.denominator == "detach";
-  // With a gate the authors add 1e-4 to a detached denominator.
-  c.floor = m.number("floor", detaches ? (c.out_gate == "none" ? 0 : 1e-4) : fallback.floor,
-                     "clamp: the least denominator; detach: what is added to it");
+  const bool clamps = c.denominator == "clamp", detaches = c.denominator == "detach", gates = c.out_gate != "none";
+  // The authors' detached denominator is at least 1 without a gate, and has 1e-4 added with one.
+  c.floor = m.number("floor", detaches ? (gates ? 0 : 1) : fallback.floor, "clamp, detach: the least denominator");
+  c.denominator_eps = m.number("denominator_eps", detaches && gates ? 1e-4 : 0, "detach: what is added to the denominator");
+  c.norm_eps = norm_eps(m, c.norm == "rms" ? 1e-6 : c.norm == "layer" ? 1e-5 : 1e-12, "l2 has it as the least length");
   m.only_with(clamps || detaches, "denominator=clamp or detach", {"floor"});
+  m.only_with(detaches, "denominator=detach", {"denominator_eps"});
+  m.only_with(c.norm != "none", "a norm", {"norm_eps"});
   m.only_with(c.norm == "rms" || c.norm == "layer", "norm=rms or layer", {"norm_gain"});
   refuse_denominators(m, c, summed);
   return c;
@@ -52,22 +65,20 @@ Chosen read_options(Builder& m, const Readout& fallback, const Summed& summed) {
 Value over_sums(Builder& m, Value v, const Chosen& c, const Summed& summed) {
   const Index V = m.node(v).size;
   const Value ones = m.affine(m.slice(v, 0, 1), 0, 1);
-  const Value all = summed.law(m.named("v", m.concat({v, ones})), Sums::none, {});
+  const Value all = summed.law(m.named("v", m.concat({v, ones})), Sums::none, {}, 0);
   Value below = m.slice(all, V, 1);
-  if (c.denominator == "clamp") {
-    below = m.map(Unary::max_with, below, {.a = c.floor});
-  } else {
+  if (c.denominator == "detach")
     below = m.add_node({.work = graph::Detach{}, .inputs = {below.node}, .heads = m.node(below).heads, .size = 1});
-    below = m.affine(below, 1, c.floor);
-  }
+  if (c.denominator == "clamp" || c.floor > 0) below = m.map(Unary::max_with, below, {.a = c.floor});
+  below = m.affine(below, 1, c.denominator_eps);
   return m.multiply(m.slice(all, 0, V), m.map(Unary::reciprocal, below));
 }
 
 Value divided(Builder& m, Value v, const Chosen& c, const Summed& summed) {
   if (c.denominator == "clamp" || c.denominator == "detach") return over_sums(m, v, c, summed);
-  if (c.denominator == "sum") return summed.law(v, Sums::sum, {});
-  if (c.denominator == "count" && summed.laws_normalise) return summed.law(v, Sums::count, {});
-  const Value o = summed.law(v, Sums::none, {});
+  if (c.denominator == "sum") return summed.law(v, Sums::sum, {}, 0);
+  if (c.denominator == "count" && summed.laws_normalise) return summed.law(v, Sums::count, {}, 0);
+  const Value o = summed.law(v, Sums::none, {}, 0);
   if (c.denominator == "count") {
     const Value position = m.add_node({.work = graph::Position{}, .size = 1});
     return m.multiply(o, m.map(Unary::reciprocal, position));
@@ -81,8 +92,8 @@ Value divided(Builder& m, Value v, const Chosen& c, const Summed& summed) {
 Value normalised(Builder& m, Value o, const Chosen& c) {
   if (c.norm == "none") return o;
   const Norm kind = c.norm == "rms" ? Norm::rms : c.norm == "layer" ? Norm::layer : Norm::l2;
-  const double eps = kind == Norm::rms ? 1e-6 : kind == Norm::layer ? 1e-5 : 1e-12;
-  o = m.normalise("norm", o, {.kind = kind, .eps = eps, .weight = c.gain, .bias = c.gain && kind == Norm::layer, .shared = true});
+  o = m.normalise("norm", o,
+                  {.kind = kind, .eps = c.norm_eps, .weight = c.gain, .bias = c.gain && kind == Norm::layer, .shared = true});
   return c.norm == "l2-size" ? m.affine(o, double(m.node(o).size)) : o;
 }
 
@@ -101,10 +112,10 @@ Value read_out(Builder& m, Value v, const Readout& fallback, const Summed& summe
   if (c.in_gate) v = m.named("v", m.multiply(v, head_gate(m, "in_gate", m.node(v).heads, Unary::sigmoid)));
   const auto gated = [&](Value o) { return m.multiply(o, head_gate(m, "out_gate", summed.heads, Unary::sigmoid)); };
   const Sums kind = whole(c, summed);
-  if (kind == Sums::gate) return summed.law(v, kind, head_gate(m, "out_gate", summed.heads, Unary::sigmoid));
+  if (kind == Sums::gate) return summed.law(v, kind, head_gate(m, "out_gate", summed.heads, Unary::sigmoid), 0);
   Value o;
   if (kind != Sums::none) {
-    o = summed.law(v, kind, {});
+    o = summed.law(v, kind, {}, c.norm_eps);
   } else {
     o = divided(m, v, c, summed);
     if (c.out_gate == "before") o = gated(o);

@@ -40,8 +40,8 @@ struct Gates {
   Value input, forget;
 };
 
-Gates gates_of(Builder& m, Value in, Index H, const Init& input_bias) {
-  const double cap = m.number("softcap", 15, "gates are cap tanh(x / cap) first; 0: they are not");
+Gates gates_of(Builder& m, Value in, Index H, const Init& input_bias, double usual_cap) {
+  const double cap = m.number("softcap", usual_cap, "gates are cap tanh(x / cap) first; 0: they are not, as in block=pre-up");
   require(cap >= 0, "softcap", "expected a number >= 0, got ", cap);
   const auto gate = [&](const char* name, const Init& bias) {
     const Value z = m.heads(m.linear(name, in, H, {.bias = true, .weight = graph::constant(0), .bias_init = bias}), H);
@@ -51,7 +51,7 @@ Gates gates_of(Builder& m, Value in, Index H, const Init& input_bias) {
 }
 
 /// The cell and the norm of each head.
-Value cell(Builder& m, InputGate kind, const Gates& gates, const Builder::ScalarDecay& in) {
+Value cell(Builder& m, InputGate kind, const Gates& gates, const Builder::ScalarDecay& in, double usual_eps) {
   using Normaliser = ScalarDecayOptions::Normaliser;
   const bool exponential = kind == InputGate::exponential;
   const std::string normaliser = exponential ? m.choice("normaliser", {"max", "none"}, "max: by max(|n q|, 1)")
@@ -60,11 +60,12 @@ Value cell(Builder& m, InputGate kind, const Gates& gates, const Builder::Scalar
   if (normaliser == "max") options.normaliser = Normaliser::max, options.eps = 1e-6;
   require(normaliser == "max" || !exponential, m.preset(),
           "normaliser=none overflows with exponential gates; the preset mlstm-sig is the nearest that works");
+  const double eps = norm_eps(m, usual_eps, "1e-6 in xLSTM 7B, 1e-5 in block=pre-up");
   Builder::ScalarDecay all = in;
   all.log_decay = m.named("log_decay", m.map(Unary::log_sigmoid, gates.forget));
   all.log_input = exponential ? gates.input : m.map(Unary::log_sigmoid, gates.input);
   (void)m.named("log_input", all.log_input);
-  return m.normalise("norm", m.scalar_decay(all, options), {.kind = Norm::layer, .eps = 1e-6, .weight = true});
+  return m.normalise("norm", m.scalar_decay(all, options), {.kind = Norm::layer, .eps = eps, .weight = true});
 }
 
 /// Small numbers for what comes in, and those of Wang & Komatsuzaki for what goes out.
@@ -75,9 +76,9 @@ Init outward(const Builder& m, Index width) { return graph::normal(2.0 / (double
 void post_up(Builder& m, InputGate kind, const Builder::HeadSizes& sizes, double bias) {
   const auto [H, K, V] = sizes;
   const graph::Linear in{.weight = small(m.width())};
-  const Gates gates = gates_of(m, m.x(), H, graph::constant(bias));
+  const Gates gates = gates_of(m, m.x(), H, graph::constant(bias), 15);
   const Value q = m.positioned(project(m, "q", H, K, in)), k = m.positioned(project(m, "k", H, K, in));
-  const Value h = cell(m, kind, gates, {.q = q, .k = k, .v = project(m, "v", H, V, in)});
+  const Value h = cell(m, kind, gates, {.q = q, .k = k, .v = project(m, "v", H, V, in)}, 1e-6);
   const Value y = m.gate(Unary::sigmoid, m.linear("gate", m.x(), H * V, in), m.flat(h));
   output(m, y, {.weight = outward(m, m.width())});
 }
@@ -87,15 +88,16 @@ void pre_up(Builder& m, InputGate kind, Index H) {
   const Index inner = 2 * m.width();
   require(inner % 4 == 0, m.preset(), "block=pre-up needs an even width, got ", m.width());
   const graph::Linear in{.weight = small(m.width())};
-  const graph::HeadLinear blocks{.weight = small(inner)};
+  const graph::HeadLinear blocks{.weight = small(m.width())};  // by the embedding's width, not by their own
   const Value u = m.linear("u", m.x(), inner, in), z = m.linear("z", m.x(), inner, in);
   const Value c = m.named("c", short_convolution(m, "conv", u, 4, true));
   const auto block = [&](const char* name, Value from) {
     return m.named(name, m.flat(m.head_linear(name, m.heads(from, inner / 4), 4, blocks)));
   };
   const Value q = block("q", c), k = block("k", c), v = block("v", u);
-  const Gates gates = gates_of(m, m.concat({q, k, v}), H, graph::normal(0.1));
-  const Value h = cell(m, kind, gates, {.q = m.positioned(m.heads(q, H)), .k = m.positioned(m.heads(k, H)), .v = m.heads(v, H)});
+  const Gates gates = gates_of(m, m.concat({q, k, v}), H, graph::normal(0.1), 0);
+  const Builder::ScalarDecay in_heads{.q = m.positioned(m.heads(q, H)), .k = m.positioned(m.heads(k, H)), .v = m.heads(v, H)};
+  const Value h = cell(m, kind, gates, in_heads, 1e-5);
   const Value skip = m.multiply(c, m.parameter("skip", 1, inner, graph::constant(1)));
   output(m, m.gate(Unary::silu, z, m.add(m.flat(h), skip)), {.weight = outward(m, m.width())});
 }

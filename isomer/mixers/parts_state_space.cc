@@ -7,14 +7,35 @@ namespace isomer::parts {
 
 using graph::Init;
 
+std::vector<double> hippo_frequencies(Index size) {
+  // The normal part of HiPPO-LegS is -1/2 plus the skew-symmetric matrix ±√((2n + 1)(2k + 1))/2. Its entries are products but for
+  // the sign, so that the components of an eigenvector are a recurrence, and i w is an eigenvalue where Σ_n atan(2w / (2n + 1)) is
+  // an odd multiple of pi/2. The sum is concave for w > 0, and Newton's steps from below stay below.
+  std::vector<double> all;
+  double w = 0;
+  for (Index j = 0; j < size; ++j) {
+    for (double step = 1; step > 1e-15 * w; w += step) {
+      double angle = (double(j) + 0.5) * std::numbers::pi, slope = 0;
+      for (Index n = 0; n < 2 * size; ++n) {
+        const double rate = 2 / double(2 * n + 1);
+        angle -= std::atan(rate * w);
+        slope += rate / (1 + rate * w * rate * w);
+      }
+      step = angle / slope;
+    }
+    all.push_back(w);
+  }
+  return all;
+}
+
 Discrete discretised(Builder& m, const Systems& what) {
-  const auto [H, N, own_step] = what;
+  const auto& [H, N, own_step, given] = what;
   const Init between{.kind = Init::Kind::uniform, .a = std::log(1e-3), .b = std::log(0.1)};
   const Value step = m.map(Unary::exp, m.parameter("log_step", H, own_step ? 1 : N, between));
   const Value rate = m.affine(m.map(Unary::exp, m.parameter("log_rate", H, N, graph::constant(std::log(0.5)))), -1);
-  std::vector<double> frequencies;
-  for (Index h = 0; h < H; ++h)
-    for (Index n = 0; n < N; ++n) frequencies.push_back(std::numbers::pi * double(n));
+  std::vector<double> frequencies = given;
+  if (frequencies.empty())
+    for (Index i = 0; i < H * N; ++i) frequencies.push_back(std::numbers::pi * double(i % N));
   const Value frequency = m.parameter("frequency", H, N, {.kind = Init::Kind::list, .values = std::move(frequencies)});
   (void)m.named("rate", rate);
   Discrete all{.log_decay = m.named("log_decay", m.multiply(rate, step)), .angle = m.named("angle", m.multiply(frequency, step))};
@@ -27,11 +48,17 @@ Discrete discretised(Builder& m, const Systems& what) {
   return all;
 }
 
-void output_glu(Builder& m, Value y) {
+void output_glu(Builder& m, Value y, Unary gelu) {
   const Index d = m.width();
-  const Value both = m.linear("o", m.map(Unary::gelu, y), 2 * d, {.bias = true});
+  const Value both = m.linear("o", m.map(gelu, y), 2 * d, {.bias = true});
   (void)m.named("g", both);
   m.output(m.gate(Unary::sigmoid, m.slice(both, d, d), m.slice(both, 0, d)));
+}
+
+graph::Normalise rwkv_norm(Builder& m) {
+  const double eps = norm_eps(m, 64e-5, "the default is RWKV-LM's, for heads of 64");
+  const double start = std::pow(double(m.place().layer + 1) / double(m.place().layers), 0.7);
+  return {.kind = Norm::layer, .eps = eps, .weight = true, .bias = true, .start = start};
 }
 
 std::vector<double> channel_powers(Index width, double power) {
@@ -45,14 +72,15 @@ Value token_shift(Builder& m, Value x, Value difference, Value mu) { return m.ad
 void qlstm_mixer(Builder& m, const std::function<Value(Value)>& log_forget) {
   m.positions({"none", "learned"});
   const Index N = m.size("state", 2 * m.width(), "states");
-  const Index conv = m.size("conv", 4, "tokens of the convolution on the input; 0: none", 0);
+  const Index conv = m.size("conv", 4, "tokens of the convolution on u; 0: none", 0);
   const bool side = m.flag("side_gate", true, "a GELU gate beside it");
-  const Value u = conv > 0 ? m.named("c", m.convolution("conv", m.x(), {.width = conv})) : m.x();
+  Value u = m.linear("u", m.x(), N);
+  if (conv > 0) u = m.named("u", m.convolution("conv", u, {.width = conv, .bias = true}));
   const Value f = log_forget(m.linear("f", u, N, {.bias = true}));
-  const Value in = m.gate(Unary::sigmoid, m.linear("i", u, N, {.bias = true}), m.linear("u", u, N));
+  const Value in = m.gate(Unary::sigmoid, m.linear("i", u, N, {.bias = true}), u);
   const Value h = m.scan({.log_decay = m.named("log_decay", f), .x = in});
   Value y = m.gate(Unary::sigmoid, m.linear("out", u, N, {.bias = true}), h);
-  if (side) y = m.gate(Unary::gelu, m.linear("side", m.x(), N), y);
+  if (side) y = m.gate(Unary::gelu_erf, m.linear("side", m.x(), N), y);
   output(m, y);
 }
 

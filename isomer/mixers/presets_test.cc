@@ -89,6 +89,9 @@ Settings beside(std::string_view option) {
   if (option == "position_length") return {{"position", "learned"}};
   if (option.starts_with("phase_")) return {{"position", "selective-rope"}};
   if (option == "floor") return {{"denominator", "clamp"}};
+  if (option == "denominator_eps") return {{"denominator", "detach"}};
+  if (option == "norm_eps") return {{"norm", "rms"}};
+  if (option == "qk_norm_eps") return {{"pro", "true"}};
   if (option == "norm_gain") return {{"norm", "rms"}};
   if (option == "rows" || option == "columns")
     return {{"causal", "false"}, {"residual", "image"}, {"rows", "4"}, {"columns", "4"}};
@@ -99,7 +102,9 @@ TEST(Presets, AcceptEveryOptionTheyName) {
   for (const Preset* preset : presets())
     for (const MixerOption& option : options_of(*preset, {.width = 64})) {
       EXPECT_FALSE(option.help.empty()) << preset->name << " " << option.name;
-      Settings settings = beside(option.name);
+      Settings settings = preset->name == "fox" && option.name == "norm_eps" ? beside("qk_norm_eps")
+                          : option.applies                                   ? Settings{}
+                                                                             : beside(option.name);
       settings.emplace(option.name, option.fallback);
       EXPECT_EQ(error_of(preset->name, settings), "") << preset->name << " " << option.name << "=" << option.fallback;
       if (option.fallback != "true" && option.fallback != "false") continue;
@@ -166,7 +171,9 @@ TEST(Presets, RefuseToDivideByWhatMayBeZero) {
   const std::string nearest =
       " needs weights that are never negative, which these are not; denominator=clamp is the nearest that works";
   EXPECT_EQ(error_of("linear-identity", {{"denominator", "sum"}}), "linear-identity: denominator=sum" + nearest);
-  EXPECT_EQ(error_of("linear-cosine", {{"denominator", "detach"}}), "linear-cosine: denominator=detach" + nearest);
+  EXPECT_EQ(error_of("linear-cosine", {{"denominator", "detach"}}), "");
+  EXPECT_EQ(error_of("linear-cosine", {{"denominator", "detach"}, {"floor", "0"}}),
+            "linear-cosine: denominator=detach" + nearest);
   EXPECT_EQ(error_of("rff", {{"denominator", "sum"}}), "rff: denominator=sum" + nearest);
   EXPECT_EQ(error_of("luna", {{"positive", "false"}, {"denominator", "sum"}}), "luna: denominator=sum" + nearest);
   EXPECT_EQ(error_of("taylor", {{"order", "3"}, {"denominator", "sum"}}), "taylor: denominator=sum" + nearest);
@@ -180,6 +187,15 @@ TEST(Presets, SayWhatTheyExpect) {
             "inline: residual=image needs causal=false; residual=mean is the nearest that works");
   EXPECT_EQ(error_of("inline", {{"residual", "mean"}, {"causal", "false"}}),
             "inline: residual=mean needs causal=true; residual=image is the nearest that works");
+  EXPECT_EQ(error_of("gla", {{"norm_eps", "0"}}), "norm_eps: expected a positive number, got 0");
+  EXPECT_EQ(error_of("fox", {{"pro", "true"}, {"qk_norm_eps", "-1"}}), "qk_norm_eps: expected a positive number, got -1");
+  EXPECT_EQ(error_of("fox", {{"norm_eps", "1e-6"}}), "fox: option norm_eps has no effect without pro=true");
+  EXPECT_EQ(error_of("softmax", {{"norm_eps", "1e-6"}}), "softmax: option norm_eps has no effect without a norm");
+  EXPECT_EQ(error_of("softmax", {{"denominator", "clamp"}, {"denominator_eps", "1e-6"}}),
+            "softmax: option denominator_eps has no effect without denominator=detach");
+  EXPECT_EQ(error_of("retnet", {{"position", "none"}, {"rope_ends", "true"}}),
+            "retnet: option rope_ends has no effect without position=rope");
+  EXPECT_EQ(error_of("s5", {{"blocks", "3"}}), "s5: expected blocks that divide state=32, got 3");
   EXPECT_EQ(error_of("rff", {{"sigma", "0"}}), "sigma: expected a positive number, got 0");
   EXPECT_EQ(error_of("rff", {{"gate", "true"}, {"causal", "false"}}), "rff: a gate needs causal=true");
   EXPECT_EQ(error_of("lru", {{"r_min", "1"}}), "lru: expected 0 <= r_min < r_max <= 1, got 1 and 1");

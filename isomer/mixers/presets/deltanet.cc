@@ -9,9 +9,10 @@ void build(Builder& m) {
   m.positions({"none", "learned", "rope", "selective-rope"});
   const auto [H, K, V] = m.head_sizes({});
   const bool gate = m.flag("gate", false, "a SiLU gate on the output");
+  const double eps = parts::fla_norm_eps(m);
   const parts::DeltaInputs in = parts::delta_inputs(m, {H, K, V});
   Value o = m.delta({.q = in.q, .k = in.k, .v = in.v, .beta = in.beta}, {.l2norm = true});
-  o = m.normalise("norm", o, {.kind = Norm::rms, .eps = 1e-5, .weight = true, .shared = true});
+  o = m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true, .shared = true});
   parts::output(m, gate ? m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)) : o);
 }
 }  // namespace

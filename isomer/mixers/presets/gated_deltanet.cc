@@ -9,11 +9,12 @@ void build(Builder& m) {
   m.positions({"none", "learned", "rope", "selective-rope"});
   const Index d = m.width();
   const auto [H, K, V] = m.head_sizes({.key_total = 3 * d / 4, .value_total = 3 * d / 2});
+  const double eps = parts::fla_norm_eps(m);
   const parts::DeltaInputs in = parts::delta_inputs(m, {H, K, V});
   const Value step = m.linear("step", m.x(), H, {.bias = true, .bias_init = parts::steps()});
   const Value log_decay = parts::decay_of_steps(m, m.heads(m.map(Unary::softplus, step), H), H, 1e-4);
   Value o = m.delta({.q = in.q, .k = in.k, .v = in.v, .beta = in.beta, .log_decay = log_decay}, {.l2norm = true});
-  o = m.normalise("norm", o, {.kind = Norm::rms, .eps = 1e-5, .weight = true, .shared = true});
+  o = m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true, .shared = true});
   parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)));
 }
 }  // namespace

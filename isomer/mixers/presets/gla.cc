@@ -11,6 +11,7 @@ void build(Builder& m) {
   const Index rank = m.size("gate_rank", 16, "rank of the projection to decays");
   const double tau = m.number("gate_power", 16, "decays are sigmoids to the power of 1 / gate_power");
   const Index conv = m.size("conv", 0, "tokens of a short convolution with SiLU on q, k and v; 0: none", 0);
+  const double eps = parts::fla_norm_eps(m);
   const auto in = [&, H = H](const char* name, Index size) {
     const Value x = m.linear(name, m.x(), H * size);
     if (conv == 0) return m.heads(x, H);
@@ -20,7 +21,7 @@ void build(Builder& m) {
   const Value z = m.low_rank("decay", m.x(), {.rank = rank, .size = H * K, .up = {.bias = true}});
   const Value log_decay = m.named("log_decay", m.heads(m.affine(m.map(Unary::log_sigmoid, z), 1 / tau), H));
   Value o = m.channel_decay({.q = q, .k = k, .v = v, .log_decay = log_decay});
-  o = m.normalise("norm", o, {.kind = Norm::rms, .eps = 1e-5, .weight = true, .shared = true});
+  o = m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true, .shared = true});
   parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)));
 }
 }  // namespace

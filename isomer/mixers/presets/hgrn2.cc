@@ -9,6 +9,7 @@ namespace {
 void build(Builder& m) {
   m.positions({"none", "learned", "rope", "selective-rope"});
   const auto [H, K, V] = m.head_sizes({});
+  const double eps = parts::fla_norm_eps(m);
   const Value z = m.linear("f", m.x(), H * K);
   Value log_decay, k;
   if (m.place().layer == 0) {
@@ -28,7 +29,7 @@ void build(Builder& m) {
                                    .k = m.positioned(m.named("k", k)),
                                    .v = parts::project(m, "v", H, V),
                                    .log_decay = m.named("log_decay", log_decay)});
-  parts::output(m, m.normalise("norm", m.flat(o), {.kind = Norm::rms, .eps = 1e-5, .weight = true}));
+  parts::output(m, m.normalise("norm", m.flat(o), {.kind = Norm::rms, .eps = eps, .weight = true}));
 }
 }  // namespace
 

@@ -1,10 +1,10 @@
 // inline: o_i = mean v + phi(q_i) C / √K, C the covariance of phi(k) and v over the tokens seen (causal) or all of them (global,
 // for images): weights sum to 1 and keep queries apart. A local residual Σ_j r_j∘v_j is added:
-//   image    3 × 3 neighbourhood, r from the mean token of the image by a grouped network (section 3.3 of the source)
-//   mean     the last tokens, r from the running mean of tokens: the nearest that is causal
-//   dynamic  the last tokens, r from the token itself
-//   static   a learned convolution
+//   image    3 × 3 neighbourhood, r from the mean token of the image by a grouped network with the exact GELU (section 3.3 of the
+//   source) mean     the last tokens, r from the running mean of tokens: the nearest that is causal dynamic  the last tokens, r
+//   from the token itself static   a learned convolution
 // The file's name is not that of the preset, which is a word of C++.
+#include <cmath>
 #include <string>
 
 #include "isomer/base/error.h"
@@ -28,8 +28,11 @@ Value residual(Builder& m, Value v, const Local& local) {
     in = m.add_node({.work = graph::Mean{.causal = local.kind == "mean"}, .inputs = {in.node}, .size = m.width()});
   in = m.heads(in, H);
   const Index taps = local.kind == "image" ? 9 : local.width;
-  const Value hidden = m.map(Unary::gelu, m.head_linear("residual_in", in, m.width() / H, {.bias = true}));
-  const Value r = m.named("r", m.head_linear("residual_out", hidden, taps * V, {.bias = true}));
+  const double bound = 1 / std::sqrt(double(m.width() / H));
+  const graph::Init uniform{.kind = graph::Init::Kind::uniform, .a = -bound, .b = bound};
+  const graph::HeadLinear network{.bias = true, .weight = uniform, .bias_init = uniform};
+  const Value hidden = m.map(Unary::gelu_erf, m.head_linear("residual_in", in, m.width() / H, network));
+  const Value r = m.named("r", m.head_linear("residual_out", hidden, taps * V, network));
   if (local.kind == "image")
     return m.add_node(
         {.work = graph::LocalImageSum{local.rows, local.columns}, .inputs = {v.node, r.node}, .heads = H, .size = V});

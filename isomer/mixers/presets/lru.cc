@@ -1,5 +1,5 @@
-// lru: h_t = l∘h_{t-1} + √(1 - |l|²)∘(B x_t), y = Re(C h) + D x, l = exp(-e^nu + i e^theta), |l| uniform in area between r_min
-// and r_max at the start, the angle uniform up to max_phase. GELU and a gated projection after it.
+// lru: h_t = l∘h_{t-1} + e^gamma_log∘(B x_t), y = Re(C h) + D x, l = exp(-e^nu + i e^theta), |l| uniform in area between r_min
+// and r_max at the start, the angle uniform up to max_phase, e^gamma_log = √(1 - |l|²). GELU and a gated projection after it.
 #include <cmath>
 #include <numbers>
 
@@ -21,14 +21,15 @@ void build(Builder& m) {
   const Value nu = m.parameter("nu", 1, N, {.kind = Init::Kind::ring, .a = least, .b = most});
   const Value theta = m.parameter("theta", 1, N, {.kind = Init::Kind::log_uniform, .a = 0, .b = phase});
   const Value log_decay = m.named("log_decay", m.affine(m.map(Unary::exp, nu), -1));
-  const Value gamma = m.named("gamma", m.map(Unary::sqrt_one_minus_exp2, log_decay));
+  const Init root{.kind = Init::Kind::ring_root, .a = least, .b = most, .beside = "nu"};
+  const Value gamma = m.named("gamma", m.map(Unary::exp, m.parameter("gamma_log", 1, N, root)));
   const graph::Linear in{.weight = graph::normal(1 / std::sqrt(2.0 * double(d)))};
   const Value h = m.scan({.log_decay = log_decay,
                           .x = m.multiply(gamma, m.linear("b_real", m.x(), N, in)),
                           .angle = m.named("angle", m.map(Unary::exp, theta)),
                           .x_imag = m.multiply(gamma, m.linear("b_imag", m.x(), N, in))});
   const Value y = m.linear("c", h, d, {.weight = graph::normal(1 / std::sqrt(double(N)))});
-  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))));
+  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))), Unary::gelu);
 }
 }  // namespace
 

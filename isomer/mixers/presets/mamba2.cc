@@ -13,6 +13,7 @@ void build(Builder& m) {
   require(inner % H == 0, m.preset(), "expected heads that divide ", inner, ", got ", H);
   const Index N = m.size("key", 128, "size of the state for each channel");
   const Index conv = m.size("conv", 4, "tokens of the short convolution; 0: SiLU alone", 0);
+  const double eps = parts::norm_eps(m, 1e-5, "the default is that of mamba_ssm");
   const Value all = m.named("xbc", parts::short_convolution(m, "conv", m.linear("xbc", m.x(), inner + 2 * N), conv, true));
   const Value x = m.heads(m.slice(all, 0, inner), H), b = m.slice(all, inner, N), c = m.slice(all, inner + N, N);
   const Value dt = m.linear("step", m.x(), H, {.bias = true, .bias_init = parts::steps()});
@@ -22,7 +23,7 @@ void build(Builder& m) {
   Value o = m.scalar_decay({.q = c, .k = b, .v = v, .log_decay = log_decay}, {.scale = 1});
   o = m.flat(m.add(o, m.multiply(x, m.parameter("d", H, 1, graph::constant(1)))));
   o = m.gate(Unary::silu, m.linear("z", m.x(), inner), o);
-  parts::output(m, m.normalise("norm", o, {.kind = Norm::rms, .eps = 1e-5, .weight = true}));
+  parts::output(m, m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true}));
 }
 }  // namespace
 

@@ -12,6 +12,7 @@ void build(Builder& m) {
   const Index conv = m.size("conv", 4, "tokens of the convolution on the input; 0: none", 0);
   const bool with_key = m.flag("with_key", false, "keys of their own, k = x Wk");
   const bool augment = m.flag("augment", true, "self-augmentation");
+  const double eps = parts::norm_eps(m, 1e-5, "the default is that of the authors' code");
   const Value x = conv > 0 ? m.named("c", parts::short_convolution(m, "conv", m.x(), conv)) : m.x();
   const Value log_decay = m.heads(m.affine(m.map(Unary::log_sigmoid, m.linear("a", x, H * K)), 1.0 / 16), H);
   (void)m.named("log_decay", log_decay);
@@ -23,9 +24,11 @@ void build(Builder& m) {
   if (augment) {
     // q·(w∘k) is a projection of q∘k to one number.
     const Value self = m.head_linear("augment", m.multiply(q, k), 1, {.weight = graph::constant(0)});
-    o = m.add(o, m.map(Unary::sigmoid, m.multiply(self, v)));
+    // The norm takes the mean, so that sigmoid(z) = 1/2 + tanh(z/2)/2 may do without its 1/2, which would cost digits.
+    const Value half = m.affine(m.multiply(self, v), 0.5);
+    o = m.add(o, m.affine(m.map(Unary::tanh, half), 0.5));
   }
-  o = m.flat(m.normalise("", o, {.kind = Norm::layer, .eps = 1e-5}));
+  o = m.flat(m.normalise("", o, {.kind = Norm::layer, .eps = eps}));
   parts::output(m, m.gate(Unary::silu, m.linear("gate", x, H * V, {.bias = true}), o));
 }
 }  // namespace

@@ -1,5 +1,5 @@
-// qlstm: h_t = sigmoid(W_f u)∘h_{t-1} + sigmoid(W_i u)∘(W_u u), y = sigmoid(W_o u)∘h; twice the width, convolution before, GELU
-// gate beside.
+// qlstm: u = conv4(W_u x) + b, h_t = sigmoid(W_f u)∘h_{t-1} + sigmoid(W_i u)∘u, y = W (GELU(W_s x)∘sigmoid(W_o u)∘h), of twice
+// the width; GELU is the exact one. As in the authors' code (dsf-mqar, lstm.py).
 #include "isomer/mixers/parts.h"
 
 namespace isomer::preset::qlstm {

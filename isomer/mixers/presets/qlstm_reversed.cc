@@ -1,4 +1,4 @@
-// qlstm-reversed: the forget gate is sigmoid(-W_f u)^relu(alpha), alpha learned for each channel and 1 at the start.
+// qlstm-reversed: the forget gate is sigmoid(-W_f u)^relu(alpha), alpha one learned number, 1 at the start.
 #include "isomer/mixers/parts.h"
 
 namespace isomer::preset::qlstm_reversed {
@@ -6,7 +6,7 @@ namespace isomer::preset::qlstm_reversed {
 namespace {
 void build(Builder& m) {
   parts::qlstm_mixer(m, [&](Value f) {
-    const Value alpha = m.map(Unary::relu, m.parameter("alpha", 1, m.node(f).size, graph::constant(1)));
+    const Value alpha = m.map(Unary::relu, m.parameter("alpha", 1, 1, graph::constant(1)));
     return m.multiply(alpha, m.map(Unary::log_sigmoid, m.affine(f, -1)));
   });
 }

@@ -12,13 +12,15 @@ void build(Builder& m) {
   m.positions({"rope", "none", "learned", "selective-rope"});
   const auto [H, K, V] = m.head_sizes({.value_total = 2 * m.width()});
   const std::string norm = m.choice("norm", {"layer", "rms"}, "norm of each head");
+  const double eps = parts::norm_eps(m, norm == "rms" ? 1e-6 : 1e-5, "the default is torchscale's, of either norm");
+  m.rope_to_the_end(K);
   const Value q = m.positioned(parts::project(m, "q", H, K)), k = m.positioned(parts::project(m, "k", H, K));
   std::vector<double> decays;
   for (Index h = 0; h < H; ++h) decays.push_back(std::log1p(-std::exp2(-5.0 - double(h))));
   const graph::Init fixed{.kind = graph::Init::Kind::list, .values = decays};
   const Value log_decay = m.named("log_decay", m.parameter("log_decay", H, 1, fixed, graph::Training::fixed));
   Value o = m.scalar_decay({.q = q, .k = k, .v = parts::project(m, "v", H, V), .log_decay = log_decay});
-  o = m.normalise("", o, {.kind = norm == "rms" ? Norm::rms : Norm::layer, .eps = norm == "rms" ? 1e-6 : 1e-5});
+  o = m.normalise("", o, {.kind = norm == "rms" ? Norm::rms : Norm::layer, .eps = eps});
   parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)));
 }
 }  // namespace

@@ -15,7 +15,9 @@ void build(Builder& m) {
   require(C % H == 0, m.preset(), "expected heads that divide inner=", C, ", got ", H);
   const Index conv = m.size("conv", 4, "tokens of the convolution; 0: none", 0);
   Value u = m.linear("u", m.x(), C, {.bias = true});
-  if (conv > 0) u = m.named("u", m.convolution("conv", u, {.width = conv, .bias = true}));
+  if (conv > 0)
+    u = m.named("u",
+                m.convolution("conv", u, {.width = conv, .bias = true, .weight = graph::normal(std::sqrt(0.01 / double(conv)))}));
   const auto gate = [&](const char* name) {
     return m.flat(
         m.head_linear(name, m.heads(u, H), C / H, {.bias = true, .weight = graph::normal(1 / std::sqrt(double(C / H)))}));

@@ -48,12 +48,12 @@ void build(Builder& m) {
     const Value mu = m.add(m.parameter("mu_" + name, 1, d, start), change);
     return m.named("x" + name, parts::token_shift(m, x, difference, mu));
   };
-  const auto project = [&, H = H](const char* name, Index size, const Init& start) {
-    return m.heads(m.linear(name, mixed(name, start), H * size), H);
+  const auto project = [&, H = H](const char* name, Index size, const Init& start, double gain) {
+    return m.linear(name, mixed(name, start), H * size, {.weight = parts::rwkv_matrix(gain)});
   };
-  const Value r = project("r", K, weights(0.5 * rest, 0)), k = project("k", K, weights(rest, 0));
-  const Value v = project("v", V, weights(rest, 0.3 * depth));
-  const Value gate = m.linear("g", mixed("g", weights(0.5 * rest, 0)), H * V);
+  const Value r = m.heads(project("r", K, weights(0.5 * rest, 0), 1), H), k = m.heads(project("k", K, weights(rest, 0), 0.1), H);
+  const Value v = m.heads(project("v", V, weights(rest, 0.3 * depth), 1), H);
+  const Value gate = project("g", V, weights(0.5 * rest, 0), 0.1);
   const Value w = m.low_rank("w", mixed("w", weights(rest, 0)),
                              {.rank = decay_rank,
                               .size = H * K,
@@ -64,8 +64,8 @@ void build(Builder& m) {
   const Value u = m.named("u", m.parameter("u", H, K, bonus(H * K, depth)));
   Value o = m.channel_decay({.q = r, .k = k, .v = v, .log_decay = log_decay, .bonus = u},
                             {.scale = 1, .read = ChannelDecayOptions::Read::before});
-  o = m.flat(m.normalise("norm", o, {.kind = Norm::layer, .eps = 64e-5, .weight = true, .bias = true}));
-  parts::output(m, m.gate(Unary::silu, gate, o));
+  o = m.flat(m.normalise("norm", o, parts::rwkv_norm(m)));
+  parts::output(m, m.gate(Unary::silu, gate, o), {.weight = graph::constant(0)});
 }
 }  // namespace
 

@@ -1,6 +1,6 @@
 // rwkv7: S_t = Diag(w) S_{t-1} - (kk∘a) (kkᵀ S_{t-1}) + k v ᵀ, log w = -0.6065 sigmoid(w0 + tanh(x A) B), a = sigmoid(a0 + x A
-// B), kk = k∘k_k of length one, k ← k (1 + (a - 1) k_a). Group norm, + (Σ r∘k∘r_k) v, gate sigmoid(x A) B. Starts as in RWKV-LM.
-// In later layers v ← v + (v of the first layer - v) sigmoid(v0 + x A B).
+// B), kk = k∘k_k of length one, k ← k (1 + (a - 1) k_a). Group norm, + (Σ r∘k∘r_k) v, gate sigmoid(x A) B. Starts as in RWKV-LM
+// of its time. In later layers v ← v + (v of the first layer - v) sigmoid(v0 + x A B).
 #include <cmath>
 
 #include "isomer/mixers/parts.h"
@@ -36,13 +36,14 @@ void build(Builder& m) {
     const Value mu = m.parameter("mu_" + name, 1, d, {.kind = Init::Kind::list, .values = start});
     return m.named("x" + name, parts::token_shift(m, x, difference, mu));
   };
-  const auto low = [&](const char* name, Value in, Index r, Index size, const graph::Linear& up, Unary between) {
+  const auto low = [&](const char* name, Value in, Index r, Index size, graph::Linear up, Unary between) {
+    up.weight = parts::rwkv_matrix(0.1);
     return m.low_rank(name, in, {.rank = r, .size = size, .down = {.weight = graph::constant(0)}, .up = up, .between = between});
   };
-  const Value r = m.heads(m.linear("r", mixed("r", 0.2, 0), H * K), H);
-  const Value own = m.heads(m.linear("k", mixed("k", 0.9, 0.4 * depth), H * K), H);
+  const Value r = m.heads(m.linear("r", mixed("r", 0.2, 0), H * K, {.weight = parts::rwkv_matrix(1)}), H);
+  const Value own = m.heads(m.linear("k", mixed("k", 0.9, 0.4 * depth), H * K, {.weight = parts::rwkv_matrix(0.1)}), H);
   const Value xv = mixed("v", 0.4, 0.6 * depth);
-  Value v = m.linear("v", xv, H * V);
+  Value v = m.linear("v", xv, H * V, {.weight = parts::rwkv_matrix(1)});
   if (const Value first = m.from_first_layer("v", v); first.present()) {
     const Value share = low("mix", xv, mix_rank, H * V, {.bias = true, .bias_init = graph::constant(1)}, Unary::identity);
     v = m.named("v", m.add(v, m.gate(Unary::sigmoid, share, m.subtract(first, v))));
@@ -63,10 +64,10 @@ void build(Builder& m) {
   const Value change = m.add(m.affine(k_a, -1, 1), m.multiply(minus_a, m.affine(k_a, -1)));
   const Value k = m.named("k", m.multiply(own, change));
   Value o = m.delta({.q = r, .k = k, .v = v, .log_decay = log_decay, .a = kk, .b = m.multiply(kk, minus_a)}, {.scale = 1});
-  o = m.normalise("norm", o, {.kind = Norm::layer, .eps = 64e-5, .weight = true, .bias = true});
-  const Value now = m.head_linear("r_k", m.multiply(r, k), 1, {.weight = graph::constant(-0.04)});
+  o = m.normalise("norm", o, parts::rwkv_norm(m));
+  const Value now = m.head_linear("r_k", m.multiply(r, k), 1, {.weight = graph::constant(0)});
   o = m.flat(m.add(o, m.multiply(now, v)));
-  parts::output(m, m.multiply(gate, o));
+  parts::output(m, m.multiply(gate, o), {.weight = graph::constant(0)});
 }
 }  // namespace
 

@@ -1,5 +1,5 @@
 // s4d: each channel has its own diagonal complex system h_t = exp(step A) h_{t-1} + u_t, y = 2 Re(C (exp(step A) - 1)/A h) + D u;
-// A = -1/2 + i pi n at the start (S4D-Lin), step log-uniform. GELU and a gated projection after it. `state` counts complex
+// A = -1/2 + i pi n at the start (S4D-Lin), step log-uniform. Exact GELU and a gated projection after it. `state` counts complex
 // numbers, half of the source's N. What the source multiplies u by, constant over time, is multiplied to C, as in its code.
 #include <cmath>
 
@@ -22,7 +22,7 @@ void build(Builder& m) {
   // The real parts of all channels stand before the imaginary ones.
   const Value y = m.add(m.flat(m.dot(m.heads(m.slice(h, 0, d * N), d), of_real)),
                         m.flat(m.dot(m.heads(m.slice(h, d * N, d * N), d), of_imag)));
-  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))));
+  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))), Unary::gelu_erf);
 }
 }  // namespace
 
