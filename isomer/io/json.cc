@@ -70,6 +70,22 @@ struct JsonParser {
   }
 };
 
+Json::Json(Array items) : value_(std::move(items)) {}
+Json::Json(const Json& other) = default;
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(const Json& other) = default;
+Json& Json::operator=(Json&& other) noexcept = default;
+Json::~Json() = default;
+bool Json::operator==(const Json& other) const { return value_ == other.value_; }
+
+void Json::hold(bool value) { value_ = value; }
+void Json::hold(std::int64_t value) { value_ = value; }
+void Json::hold(std::uint64_t value) { value_ = value; }
+void Json::hold(double value) { value_ = value; }
+void Json::hold(std::string value) { value_ = std::move(value); }
+
+Json Json::array() { return Array{}; }
+
 Json Json::object(std::initializer_list<std::pair<std::string_view, Json>> members) {
   Members all;
   all.reserve(members.size());

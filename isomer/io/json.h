@@ -26,24 +26,35 @@ class Json {
   using Members = std::vector<std::pair<std::string, Json>>;
 
   Json(std::nullptr_t = nullptr) {}
-  Json(bool value) : value_(value) {}
+  Json(bool value) { hold(value); }
   template <std::signed_integral I>
-  Json(I value) : value_(std::int64_t(value)) {}
+  Json(I value) {
+    hold(std::int64_t(value));
+  }
   template <std::unsigned_integral I>
-  Json(I value) : value_(std::uint64_t(value)) {}
+  Json(I value) {
+    hold(std::uint64_t(value));
+  }
   template <std::floating_point F>
-  Json(F value) : value_(double(value)) {}
-  Json(const char* text) : value_(std::string(text)) {}
-  Json(std::string_view text) : value_(std::string(text)) {}
-  Json(std::string text) : value_(std::move(text)) {}
-  Json(Array items) : value_(std::move(items)) {}
+  Json(F value) {
+    hold(double(value));
+  }
+  Json(const char* text) { hold(std::string(text)); }
+  Json(std::string_view text) { hold(std::string(text)); }
+  Json(std::string text) { hold(std::move(text)); }
+  Json(Array items);
   template <class T>
   requires(!std::same_as<T, Json> && std::convertible_to<const T&, Json>) Json(const std::vector<T>& items)
-      : value_(Array(items.begin(), items.end())) {}
+      : Json(Array(items.begin(), items.end())) {}
   template <class T>
   Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
 
-  [[nodiscard]] static Json array() { return Json(Array{}); }
+  [[nodiscard]] static Json array();
   [[nodiscard]] static Json object(std::initializer_list<std::pair<std::string_view, Json>> members = {});
 
   /// Throws Error "what: expected JSON, got …"; nesting beyond any file of ours is refused too.
@@ -78,10 +89,15 @@ class Json {
   /// Adds an item to an array.
   void push(Json value);
 
-  [[nodiscard]] bool operator==(const Json&) const = default;
+  [[nodiscard]] bool operator==(const Json& other) const;
 
  private:
   friend struct JsonParser;
+  void hold(bool value);
+  void hold(std::int64_t value);
+  void hold(std::uint64_t value);
+  void hold(double value);
+  void hold(std::string value);
   template <class T>
   [[nodiscard]] const T& as(const char* kind) const;
   [[nodiscard]] const char* kind() const;
