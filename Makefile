@@ -11,13 +11,17 @@ FUZZ_SECONDS ?= 60
 
 CONFIGURE = cmake --preset $(1) $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) >/dev/null
 
-.PHONY: help build demo test sanitize bench bench-train lint format fuzz clean
+FAST = ISOMER_TEST_QUICK=1 ctest --test-dir $(1) --output-on-failure --no-tests=error -j$(JOBS) -L fast
+
+.PHONY: help build demo test test-fast sanitize clang bench bench-train lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
 	@echo "make demo     build, check every law, train five mixers on recall, stream text from a small SWAX model: some five minutes"
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
-	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops)"
+	@echo "make test-fast the tests of every folder on fewer sizes and one instruction set, for the edit loop"
+	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops), the fuzzers, and make clang"
+	@echo "make clang    library, program and tests by Clang, and test-fast with them"
 	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
 	@echo "make bench-train  train the same models in Isomer and in PyTorch (5 GB), and make tokens with them"
 	@echo "make lint     format, clang-tidy, size budget; make format rewrites the files"
@@ -38,11 +42,24 @@ test:
 	@ninja -C build -j$(JOBS)
 	@ctest --test-dir build --output-on-failure --no-tests=error -j$(JOBS) $(CTEST)
 
-sanitize:
+test-fast:
 	@tools/setup test
+	@test -e build/build.ninja || $(call CONFIGURE,release)
+	@ninja -C build -j$(JOBS) tests
+	@$(call FAST,build)
+
+sanitize:
+	@tools/setup fuzz
 	@$(call CONFIGURE,release) -DISOMER_SANITIZE_ALL=ON
 	@ninja -C build -j$(JOBS)
 	@ctest --test-dir build --output-on-failure --no-tests=error -j$(JOBS) -L sanitize
+	@$(MAKE) --no-print-directory clang
+
+clang:
+	@tools/setup fuzz
+	@test -e build-clang/build.ninja || $(call CONFIGURE,clang)
+	@ninja -C build-clang -j$(JOBS) program tests
+	@$(call FAST,build-clang)
 
 bench: build
 	@tools/setup bench

@@ -1,15 +1,15 @@
 # isomer/mixers/presets/a_b.cc defines `extern const Preset a_b` in isomer::preset::a_b. A source that is written here includes them
 # all and lists them, so that a new preset is a new file and nothing else, and headers are read once instead of once a preset.
-function(isomer_preset_list target)
+function(isomer_write_preset_list output)
   set(includes)
   set(addresses)
   foreach(file IN LISTS ARGN)
     cmake_path(GET file STEM name)
-    string(APPEND includes "#include \"isomer/mixers/presets/${name}.cc\"\n")
+    string(APPEND includes "#include \"${file}\"\n")
+    # The compiler shows the line when there is no such constant.
     string(APPEND addresses
-           "    &preset::${name}::${name},  // presets/${name}.cc defines it: namespace isomer::preset::${name}, extern const Preset ${name}\n")
+           "    &preset::${name}::${name},  // presets/${name}.cc must have: namespace isomer::preset::${name}, extern const Preset ${name}\n")
   endforeach()
-  set(output ${PROJECT_BINARY_DIR}/generated/preset_list.cc)
   file(
     CONFIGURE
     OUTPUT ${output}
@@ -28,6 +28,11 @@ std::span<const Preset* const> internal::preset_list() {
 }  // namespace isomer
 ]]
     @ONLY)
+endfunction()
+
+function(isomer_preset_list target)
+  set(output ${PROJECT_BINARY_DIR}/generated/preset_list.cc)
+  isomer_write_preset_list(${output} ${ARGN})
   isomer_source_flags(${output})
   target_sources(${target} PRIVATE ${output})
 endfunction()

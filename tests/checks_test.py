@@ -5,7 +5,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-TOOLS = Path(__file__).resolve().parent.parent / "tools"
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / "tools"
 
 
 def check(tool, files):
@@ -36,6 +37,53 @@ class Includes(unittest.TestCase):
 
     def test_unknown_layer_fails(self):
         self.assertEqual(check("includes", {"isomer/misc/a.cc": "\n"})[0], 1)
+
+
+PRESET = """#include "isomer/mixers/parts.h"
+namespace isomer::preset::{space} {{
+extern const Preset {constant}{{.name = "fresh", .source = "", .summary = "", .build = [](Builder& m) {{ m.output(m.x()); }}}};
+}}
+"""
+
+
+class Presets(unittest.TestCase):
+    def compile(self, space, constant):
+        """(exit status, errors) of the compiler for the list of the one preset fresh.cc."""
+        with tempfile.TemporaryDirectory() as folder:
+            preset, script, source = (Path(folder) / name for name in ("fresh.cc", "write.cmake", "list.cc"))
+            preset.write_text(PRESET.format(space=space, constant=constant))
+            script.write_text(f"include({ROOT}/cmake/presets.cmake)\nisomer_write_preset_list({source} {preset})\n")
+            subprocess.run(["cmake", "-P", script], check=True)
+            done = subprocess.run(["c++", "-std=c++20", f"-I{ROOT}", "-fsyntax-only", source], capture_output=True, text=True)
+            return done.returncode, done.stderr
+
+    def test_a_preset_named_like_its_file_compiles(self):
+        self.assertEqual(self.compile("fresh", "fresh"), (0, ""))
+
+    def test_another_name_is_an_error_that_says_which_was_expected(self):
+        for space, constant in (("fresh", "other"), ("other", "fresh")):
+            status, errors = self.compile(space, constant)
+            self.assertEqual(status, 1)
+            self.assertIn("presets/fresh.cc must have: namespace isomer::preset::fresh, extern const Preset fresh", errors)
+
+
+class Symbols(unittest.TestCase):
+    def symbols(self, target, source):
+        """(exit status, output) of tools/symbols for one object of an instruction set."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{target}.dir" / "x.o"
+            path.parent.mkdir()
+            subprocess.run(["c++", "-std=c++20", f"-I{ROOT}", "-O1", "-c", "-x", "c++", "-", "-o", path], input=source, text=True, check=True)
+            (Path(folder) / "list").write_text(f"{path}\n")
+            done = subprocess.run([sys.executable, TOOLS / "symbols", Path(folder) / "list"], capture_output=True, text=True)
+            return done.returncode, done.stdout
+
+    def test_only_what_has_the_tag_of_the_instruction_set_passes(self):
+        tagged = "enum class Isa { scalar, avx2 }; template <Isa I> void f() {} template void f<Isa::avx2>();"
+        self.assertEqual(self.symbols("isomer_avx2", "namespace isomer { " + tagged + " }"), (0, "1 objects hold only their own symbols\n"))
+        status, output = self.symbols("isomer_avx2", "int f() { return 1; }")
+        self.assertEqual(status, 1)
+        self.assertIn("x.o: f()", output)
 
 
 class Size(unittest.TestCase):

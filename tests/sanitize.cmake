@@ -31,6 +31,16 @@ if(NOT ISOMER_SANITIZE_ALL)
        isomer_laws_scalar_decay isomer_laws_channel_decay isomer_laws_delta)
 endif()
 isomer_sanitized(asan asan-ubsan build-asan "GTEST_FILTER=*" ${folders})
+
+# The fuzzers for two seconds each, where Clang is. They take from the library what they do not read bytes with.
+find_program(ISOMER_CLANG clang++-14)
+if(ISOMER_CLANG)
+  set(configure "${CMAKE_COMMAND} --preset fuzz -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -DISOMER_FUZZ_LIBRARY=$<TARGET_FILE:isomer>")
+  add_test(NAME fuzz COMMAND bash -c "${configure} && ${CMAKE_COMMAND} --build build-fuzz -j ${cores} && tools/fuzz build-fuzz 2"
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(fuzz PROPERTIES LABELS sanitize TIMEOUT 900 PROCESSORS ${cores})
+endif()
+
 set(threaded isomer_base)
 if(ISOMER_SANITIZE_ALL)
   list(APPEND threaded isomer_laws)
