@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "isomer/base/rng.h"
 #include "isomer/base/stopwatch.h"
+#include "isomer/io/json.h"
 #include "isomer/nn/init.h"
 
 namespace isomer {
 
 namespace {
-using nlohmann::json;
-
 // Format of state.json: a run of a newer one is refused.
 constexpr int kStateVersion = 1;
 // Streams of random numbers beside those of parameters and data.
@@ -21,11 +19,12 @@ constexpr std::uint64_t kWindowStream = 0x77696e646f77;
 /// The step where the checkpoint was made. Throws Error if it is of a newer version.
 Index step_of(const Checkpoint& checkpoint) {
   try {
-    const json state = json::parse(checkpoint.state);
-    const int version = state.at("version").get<int>();
-    require(version <= kStateVersion, "state.json", "expected version ", kStateVersion, " or older, got ", version);
-    return state.at("step").get<Index>();
-  } catch (const json::exception& problem) {
+    const Json state = Json::parse(checkpoint.state, "file");
+    const Index version = state.at("version").integer();
+    if (version > kStateVersion)
+      throw Error("expected version " + std::to_string(kStateVersion) + " or older, got " + std::to_string(version));
+    return state.at("step").integer();
+  } catch (const Error& problem) {
     throw Error(std::string("state.json: ") + problem.what());
   }
 }
@@ -175,7 +174,8 @@ EvalReport Session::evaluate(const EvalOptions& options) {
 }
 
 Checkpoint Session::checkpoint(const std::string& extra_json) {
-  const json state{{"version", kStateVersion}, {"step", done_}, {"seed", recipe_.train.seed}, {"extra", json::parse(extra_json)}};
+  const Json state = Json::object(
+      {{"extra", Json::parse(extra_json, "extra")}, {"seed", recipe_.train.seed}, {"step", done_}, {"version", kStateVersion}});
   std::string tokenizer = tokenizer_;
   if (config_.vocabulary > 0 && task_) tokenizer = tokenizer_of(*task_)->to_json();
   return {.step = done_,

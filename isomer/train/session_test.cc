@@ -35,6 +35,20 @@ TEST(Session, NamesTheLayerThatSpoilsTheLoss) {
   EXPECT_EQ(session.steps_done(), 1);
 }
 
+TEST(Session, RefusesAStateThatItCannotRead) {
+  Context context(1);
+  Session session(small_recipe(), context);
+  Checkpoint checkpoint = session.checkpoint();
+  EXPECT_EQ(checkpoint.state, "{\n \"extra\": {},\n \"seed\": 1,\n \"step\": 0,\n \"version\": 1\n}\n");
+  const auto error_with = [&](const std::string& state) {
+    checkpoint.state = state;
+    return tests::error_of([&] { session.resume(checkpoint); });
+  };
+  EXPECT_EQ(error_with(R"({"version":2,"step":1})"), "state.json: expected version 1 or older, got 2");
+  EXPECT_EQ(error_with(R"({"version":1})"), "state.json: expected a member step, got none");
+  EXPECT_TRUE(error_with("{").starts_with("state.json: file: expected JSON, got a parse error at line 1, column 2"));
+}
+
 TEST(Session, NamesTheLayerThatSpoilsTheGradientOfAFiniteLoss) {
   Context context(1);
   Session session(small_recipe(), context);
