@@ -5,6 +5,7 @@
 
 #include "isomer/laws/chunks.h"
 #include "isomer/laws/tape.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer {
 
@@ -52,17 +53,17 @@ void carry_heads(const Pass& pass, const HeadColumns& first, Index count, Worksp
 }
 
 /// A whole pass: heads in groups of neighbours, or few heads in slices of columns.
-template <Order order, class Pass>
-void carry_groups(const Pass& pass, Context& context) {
-  with_isa(context.isa(), [&]<Isa I>() {
+template <Order order, template <class> class Pass, class T>
+void carry_groups(const Pass<T>& pass, Context& context) {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     pass.plan.each_group(context, [&](Index n, Index h, Index count, Workspace& workspace) {
       carry_heads<I, order>(pass, {n, h, pass.plan.all_columns()}, count, workspace);
     });
   });
 }
-template <Order order, class Pass>
-void carry_slices(const Pass& pass, Context& context) {
-  with_isa(context.isa(), [&]<Isa I>() {
+template <Order order, template <class> class Pass, class T>
+void carry_slices(const Pass<T>& pass, Context& context) {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     pass.plan.each_slice(context, pass.plan.V, [&](Index n, Index h, Index count, Columns columns, Workspace& workspace) {
       carry_heads<I, order>(pass, {n, h, columns}, count, workspace);
     });

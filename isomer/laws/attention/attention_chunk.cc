@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "isomer/laws/attention/attention_problem.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer::attention_detail {
 
@@ -81,7 +82,7 @@ class PackedInputs {
       for (Index j = 0; j < piece.head.S && (to.keys_t != nullptr || to.values != nullptr); j += piece.head.block_k)
         jobs.push_back({&piece.head, to, j, std::min(j + piece.head.block_k, piece.head.S)});
     }
-    with_isa(context.isa(), [&]<Isa I>() {
+    with_law_isa<T>(context.isa(), [&]<Isa I>() {
       context.parallel(Index(jobs.size()), [&](Index i, Workspace&) {
         const Job& job = jobs[std::size_t(i)];
         Kernels<T, I>::pack_keys(*job.head, job.to, job.begin, job.end);
@@ -114,7 +115,7 @@ void forward_rows(const Problem& p, const Piece<T>& piece, const Packed<T>& pack
   const bool direct = plain(p) && (out.o.stride[3] == 1 || p.V == 1);
   Rows<T> sums{direct ? out.o.at(b, t, h) : workspace.take<T>(rows * p.V), direct ? out.o.stride[1] : p.V};
   if (!plain(p) && out.tape != nullptr) sums = {out.tape->sums.data() + ((b * p.T + t) * p.H + h) * p.V, p.H * p.V};
-  with_isa(isa, [&]<Isa I>() { Kernels<T, I>::forward_block(head, packed, begin, rows, scratch, sums, {scale, 1}); });
+  with_law_isa<T>(isa, [&]<Isa I>() { Kernels<T, I>::forward_block(head, packed, begin, rows, scratch, sums, {scale, 1}); });
   T* o = workspace.take<T>(p.V);
   for (Index i = 0; i < rows; ++i) {
     if (out.log_sum.present()) out.log_sum(b, t + i, h) = scale[i];
@@ -135,7 +136,7 @@ void forward_head(const Problem& p, Tiling tiling, const AttentionInputs<T>& in,
   const Head<T>& head = piece.head;
   const Packed<T> packed{workspace.take<T>(packed_size(head.S, p.K)), workspace.take<T>(packed_size(head.S, p.V)), nullptr,
                          nullptr};
-  with_isa(isa, [&]<Isa I>() { Kernels<T, I>::pack_keys(head, packed, 0, head.S); });
+  with_law_isa<T>(isa, [&]<Isa I>() { Kernels<T, I>::pack_keys(head, packed, 0, head.S); });
   for (Index i = 0; i < head.T_; i += head.block_q) forward_rows(p, piece, packed, i, out, in.gate, isa, workspace);
 }
 
@@ -229,12 +230,12 @@ class HeadBackward {
       scale_[i] = T(double(l) * std::numbers::log2e);
       if (grad_gate.present()) grad_gate(b, t, h) = T(s.gate);
     }
-    with_isa(isa_, [&]<Isa I>() { Kernels<T, I>::pack_queries(head_, b_, begin, rows); });
+    with_law_isa<T>(isa_, [&]<Isa I>() { Kernels<T, I>::pack_queries(head_, b_, begin, rows); });
   }
 
   void prepare_keys(Index block) const {
     const Index begin = block * head_.block_k, end = std::min(begin + head_.block_k, head_.S);
-    with_isa(isa_, [&]<Isa I>() { Kernels<T, I>::pack_keys(head_, packed_, begin, end); });
+    with_law_isa<T>(isa_, [&]<Isa I>() { Kernels<T, I>::pack_keys(head_, packed_, begin, end); });
   }
 
   /// Every key block of one part, and the gradients of its keys and values.
@@ -257,7 +258,7 @@ class HeadBackward {
     for (Index block = 0; block < key_blocks(); ++block) {
       if (part_of(block) != part) continue;
       const Index begin = block * head_.block_k, columns = std::min(head_.block_k, head_.S - begin);
-      with_isa(isa_, [&]<Isa I>() { Kernels<T, I>::backward_block(head_, packed_, b, begin, columns); });
+      with_law_isa<T>(isa_, [&]<Isa I>() { Kernels<T, I>::backward_block(head_, packed_, b, begin, columns); });
       write_rows(b.grad_k, begin, columns, p_.K, unit, grad_k);
       write_rows(b.grad_v, begin, columns, p_.V, T(1), grad_v);
     }

@@ -5,5 +5,7 @@
 
 namespace isomer::attention_detail {
 template struct Kernels<float, kTarget>;
+#if ISOMER_TARGET_ISA < 2  // with_law_isa.h
 template struct Kernels<double, kTarget>;
+#endif
 }  // namespace isomer::attention_detail

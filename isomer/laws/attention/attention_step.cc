@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "isomer/laws/attention/attention_problem.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer {
 
@@ -37,7 +38,7 @@ void read_state(const Problem& p, const AttentionInputs<T>& in, const AttentionS
     T *bias = workspace.take<T>(kept), *x = workspace.take<T>(p.V), *o = workspace.take<T>(p.V), l = 0;
     const bool forgets = state.bias(b, h, bias);
     T* scores = workspace.take<T>(kept);
-    with_isa(context.isa(), [&]<Isa I>() { Kernels<T, I>::step(head, forgets ? bias : nullptr, scores, x, &l); });
+    with_law_isa<T>(context.isa(), [&]<Isa I>() { Kernels<T, I>::step(head, forgets ? bias : nullptr, scores, x, &l); });
     normalise(p, x, l, double(kept), in.gate.present() ? double(in.gate(b, 0, h)) : 1.0, o);
     for (Index d = 0; d < p.V; ++d) out.o(b, 0, h, d) = o[d];
     if (out.log_sum.present()) out.log_sum(b, 0, h) = l;

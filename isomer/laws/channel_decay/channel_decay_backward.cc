@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "isomer/laws/channel_decay/channel_decay_plan.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer::channel_decay_detail {
 
@@ -132,7 +133,7 @@ struct Backward {
 
   void run() const {
     if (plan.split)
-      with_isa(context.isa(), [&]<Isa I>() { split<I>(); });
+      with_law_isa<T>(context.isa(), [&]<Isa I>() { split<I>(); });
     else
       carry_groups<Order::backward>(*this, context);
     if (bonus) sum_bonus();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "isomer/laws/delta/delta_plan.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer::delta_detail {
 
@@ -142,7 +143,7 @@ struct Backward {
 
   void run() const {
     if (!plan.split) return carry_groups<Order::backward>(*this, context);
-    with_isa(context.isa(), [&]<Isa I>() { split<I>(); });
+    with_law_isa<T>(context.isa(), [&]<Isa I>() { split<I>(); });
   }
 };
 

@@ -6,5 +6,7 @@
 
 namespace isomer::delta_detail {
 template struct Kernels<float, kTarget>;
+#if ISOMER_TARGET_ISA < 2  // with_law_isa.h
 template struct Kernels<double, kTarget>;
+#endif
 }  // namespace isomer::delta_detail

@@ -1,5 +1,6 @@
 // The step form: heads in parallel, each one token after the other with its state in place where its rows are dense.
 #include "isomer/laws/delta/delta_plan.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer::delta_detail {
 
@@ -23,7 +24,7 @@ void step_head(const Plan<T>& plan, Index n, Index h, const DeltaOutputs<T>& out
 
 template <class T>
 void step(const Plan<T>& plan, const DeltaOutputs<T>& out, Context& context) {
-  with_isa(context.isa(), [&]<Isa I>() {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     plan.each_stepped(context, plan.K * plan.V,
                       [&](Index n, Index h, Workspace& workspace) { step_head<T, I>(plan, n, h, out, workspace); });
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "isomer/laws/scalar_decay/scalar_decay_plan.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer::scalar_decay_detail {
 
@@ -132,7 +133,7 @@ struct Forward {
   void run() const {
     if (plan.walks) return carry_slices<Order::forward>(*this, context);
     if (!plan.split) return carry_groups<Order::forward>(*this, context);
-    with_isa(context.isa(), [&]<Isa I>() { split<I>(); });
+    with_law_isa<T>(context.isa(), [&]<Isa I>() { split<I>(); });
   }
 };
 

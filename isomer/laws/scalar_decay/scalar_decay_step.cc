@@ -1,5 +1,6 @@
 // The step form: heads in parallel, each one token after the other with its state in place where its rows are dense.
 #include "isomer/laws/scalar_decay/scalar_decay_plan.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer::scalar_decay_detail {
 
@@ -41,7 +42,7 @@ void step_head(const Plan<T>& plan, Index n, Index h, const ScalarDecayOutputs<T
 
 template <class T>
 void step(const Plan<T>& plan, const ScalarDecayOutputs<T>& out, Context& context) {
-  with_isa(context.isa(), [&]<Isa I>() {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     plan.each_stepped(context, plan.K * plan.V,
                       [&](Index n, Index h, Workspace& workspace) { step_head<T, I>(plan, n, h, out, workspace); });
   });

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "isomer/laws/with_law_isa.h"
+
 namespace isomer::scan_detail {
 
 namespace {
@@ -108,7 +110,7 @@ template <class T>
 void forward(const ScanInputs<T>& in, const Cut& cut, const ScanOutputs<T>& out, T* edges, Context& context) {
   const Work<T> work{in, cut};
   const bool large = streamed<T>({out.h, out.h_imag});
-  with_isa(context.isa(), [&]<Isa I>() {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
       const auto [from, state] = work.states(in.initial, out.final_states, n, first, width, workspace);
       for (Index c = 0; c < cut.chunks.chunks(n); ++c) {
@@ -128,7 +130,7 @@ void backward(const ScanInputs<T>& in, const Cut& cut, const T* edges, const Sca
               const ScanGradients<T>& grad, Context& context) {
   const Work<T> work{in, cut};
   const bool large = streamed<T>({grad.log_decay, grad.angle, grad.x, grad.x_imag});
-  with_isa(context.isa(), [&]<Isa I>() {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
       const auto [from, back] = work.states(given.final_states, grad.initial, n, first, width, workspace);
       T* scratch = workspace.take<T>(backward_scratch(cut.chunks.C));

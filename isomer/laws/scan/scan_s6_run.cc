@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "isomer/laws/scan/scan_run.h"
+#include "isomer/laws/with_law_isa.h"
 
 namespace isomer::scan_detail {
 
@@ -155,7 +156,7 @@ struct Backward {
     Workspace& own = context.workspace();
     const Index sums = cut.groups() * tokens * N, channels = cut.sequences() * blocks * kBlock;
     const Partial<T> partial{own.take<T>(sums), own.take<T>(sums), own.take<double>(channels * N), own.take<double>(channels)};
-    with_isa(context.isa(), [&]<Isa I>() {
+    with_law_isa<T>(context.isa(), [&]<Isa I>() {
       cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
         group<I>(partial, n, first, width, workspace);
       });
@@ -189,7 +190,7 @@ Cut cut_for(const ScanS6Inputs<T>& in, Index chunk) {
 
 template <class T>
 void forward(const ScanS6Inputs<T>& in, const Cut& cut, const ScanS6Outputs<T>& out, T* edges, Context& context) {
-  with_isa(context.isa(), [&]<Isa I>() {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
       const Blocks<T> all(in, first, width, workspace);
       T* state = workspace.take<T>(all.count * all.size);
@@ -214,7 +215,7 @@ void backward(const ScanS6Inputs<T>& in, const Cut& cut, const T* edges, const S
 template <class T>
 void step(const ScanS6Inputs<T>& in, const Cut& cut, const ScanS6Outputs<T>& out, Context& context) {
   const Index N = in.a.shape[1];
-  with_isa(context.isa(), [&]<Isa I>() {
+  with_law_isa<T>(context.isa(), [&]<Isa I>() {
     cut.each_group(context, [&](Index n, Index first, Index width, Workspace& workspace) {
       const View<const T, 3>& initial = in.initial_state;
       if (cut.chunks.sequences[n].length == 0) return pass(initial, out.final_state, n, first, width);
