@@ -120,10 +120,11 @@ class Peers(unittest.TestCase):
     def test_ratio_at_the_peak(self):
         c = case("delta", "gated", "forward", B=1, T=1000, H=1)
         # 6·64·64 flops a token at 24.576 GFLOP/s are a microsecond, and 3 were measured.
-        self.assertAlmostEqual(targets.at_peak(c, 1.2, 3e-3, 24.576), 3.6)
-        self.assertAlmostEqual(targets.at_peak(c | {"variant": "rwkv7"}, 1.2, 3e-3, 24.576), 2.7)
-        self.assertIsNone(targets.at_peak(c | {"direction": "forward+backward"}, 1.2, 3e-3, 24.576))
-        self.assertIsNone(targets.at_peak(c, 1.2, 3e-3, None))
+        flops = 6 * 64 * 64 * 1000
+        self.assertAlmostEqual(targets.at_peak(c, 1.2, 3e-3, flops, 24.576), 3.6)
+        self.assertIsNone(targets.at_peak(c | {"direction": "forward+backward"}, 1.2, 3e-3, flops, 24.576))
+        self.assertIsNone(targets.at_peak(case("attention", "causal", "forward"), 1.2, 3e-3, flops, 24.576))
+        self.assertIsNone(targets.at_peak(c, 1.2, 3e-3, flops, None))
 
     def test_worker_answers_with_a_reason(self):
         server = worker.Server("ort", load("ort").prepare, lambda: "")

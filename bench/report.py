@@ -75,7 +75,8 @@ class Table:
         """The fields that are about a peer."""
         ratio = None if ours.skip else self.ratio(timing, ours)
         target = targets.ratio(case, name)
-        at_peak = targets.at_peak(case, ratio, None if ours.skip else median(ours.all()), self.peaks.get(case["threads"]))
+        at_peak = targets.at_peak(case, ratio, None if ours.skip else median(ours.all()), ours.answer.get("flops"),
+                                  self.peaks.get(case["threads"]))
         return {"peer": name, "ratio": ratio, "peer_form": timing.answer.get("form"), **statistics(case, timing, "peer_"),
                 "peer_error": timing.error, "target": target, "met": None if None in (target, ratio) else ratio >= target,
                 "ratio_at_peak": at_peak}

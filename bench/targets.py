@@ -16,10 +16,9 @@ RATIO = {
     ("scan", "s6"): {"ggml": (2.0, None), "torch_cpu": (10.0, 20.0)},
 }
 STEP = {"ggml": 1.0}
-# Flops of a token and a head in units of K·V that the recurrence itself has, and no chunk form goes below: a write and a read
-# of the state, with the delta rule two reads, with the low-rank rule two of each.
-LEAST = {"scalar_decay": 4, "channel_decay": 4, "delta": 6}
-LEAST_LOW_RANK = 8
+# Laws with a state in a matrix: the flops of their forward rows are those that the recurrence itself has, a write and reads of the
+# state, and no chunk form goes below.
+MATRIX = {"scalar_decay", "channel_decay", "delta"}
 BACKWARD = {"attention": 2.7}  # at most this many times the forward; the others:
 BACKWARD_ELSE = 3.0
 SCALING = 1.7
@@ -41,13 +40,12 @@ def ratio(case, peer):
     return forward if case["direction"] == "forward" else both
 
 
-def at_peak(case, ratio, seconds, peak):
+def at_peak(case, ratio, seconds, flops, peak):
     """The ratio that a law with a state in a matrix would have at the sgemm peak with no more flops than its recurrence: beyond it
-    no form gets. `ratio` was measured with `seconds` a call. None where the recurrence is no bound."""
-    least = LEAST_LOW_RANK if case["variant"] == "rwkv7" else LEAST.get(case["subject"])
-    if None in (least, ratio, seconds, peak) or case["direction"] != "forward":
+    no form gets. `ratio` was measured with `seconds` a call of `flops`. None where the recurrence is no bound."""
+    if None in (ratio, seconds, flops, peak) or case["subject"] not in MATRIX or case["direction"] != "forward":
         return None
-    return ratio * seconds * peak * 1e9 / (least * case["K"] * case["V"] * case["B"] * case["T"] * case["H"])
+    return ratio * seconds * peak * 1e9 / flops
 
 
 def attention(case, peer):

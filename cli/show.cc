@@ -34,30 +34,18 @@ struct Taken {
   std::string why;
 };
 
-std::string reason(const BenchCase& what, const Choice& choice) {
-  const std::string sizes = "K = " + std::to_string(what.K) + ", V = " + std::to_string(what.V);
-  if (choice.form == Form::step) return what.T == 1 ? "one token" : "so few tokens cost less one by one than as products";
-  if (what.subject == "attention")
-    return "tiles of queries and keys; a softmax that runs along them never holds a row of all keys";
-  if (what.subject == "scan") return "channels side by side along the tokens; the tape keeps states at the edges of chunks only";
-  if (what.variant == "global") return "one sum over all tokens, read by each of them; a chunk is what a task takes";
-  if (choice.form == Form::parallel) return "one chunk holds all tokens, and no state comes in or is wanted";
-  return "products between tokens grow with the chunk, work on the state (" + sizes + ") falls with it; their sum is least there";
-}
-
 std::vector<Taken> taken_of(const graph::Graph& graph, Index tokens) {
   std::vector<Taken> all;
   for (const graph::Node& node : graph.nodes) {
-    if (!std::holds_alternative<graph::Law>(node.work)) continue;
-    const auto add = [&](const char* direction, Index T) {
-      BenchCase what = law_case(graph, node, T);
-      what.direction = direction;
-      const Choice choice = T == 1 ? Choice{Form::step, 0} : find_law(what.subject).choose(what);
-      all.push_back({direction, T, choice, reason(what, choice)});
+    const auto* law = std::get_if<graph::Law>(&node.work);
+    if (law == nullptr) continue;
+    const auto add = [&](const char* direction, Index T, bool taped) {
+      const Choice choice = T == 1 ? Choice{Form::step, 0} : plan_of(graph, node, T, taped);
+      all.push_back({direction, T, choice, law->law->plan_reason(graph::law_sizes(graph, node, 1, T), choice)});
     };
-    add("forward", tokens);
-    add("forward+backward", tokens);
-    if (graph::causal(graph)) add("forward", 1);
+    add("forward", tokens, false);
+    add("forward+backward", tokens, true);
+    if (graph::causal(graph)) add("forward", 1, false);
   }
   return all;
 }

@@ -4,12 +4,32 @@
 // q and k only bring shapes. The gradients are those of v and of the initial state. `chunk` is wrong when broken=true.
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
-#include "isomer/laws/law.h"
+#include "isomer/laws/bound_law.h"
 #include "isomer/laws/layout.h"
 
 namespace isomer {
+
+struct BoundFake final : BoundLaw {
+  const Law& own;
+  Settings set;
+
+  BoundFake(const Law& law, const Settings& settings) : own(law), set(settings) {}
+  [[nodiscard]] const Law& law() const override { return own; }
+  [[nodiscard]] Settings settings() const override { return set; }
+  [[nodiscard]] bool causal() const override { return read_bool(set, "causal", true); }
+  [[nodiscard]] bool uses(std::string_view tensor, Given) const override {
+    if (tensor.starts_with("initial_")) return causal();
+    return tensor != "unused" && tensor != "extra";
+  }
+  // FakeLaw::run does the work.
+  void forward(const LawViews&, const LawViews&, const LawRun&) const override {}
+  void backward(const LawViews&, const LawViews&, const LawViews&, const LawViews&, const LawRun&) const override {}
+  [[nodiscard]] double flops(const LawSizes&, Given, LawPass, Form) const override { return 1; }
+  [[nodiscard]] std::vector<std::string> equations(Given) const override { return {"s = f s + v"}; }
+};
 
 class FakeLaw : public Law {
  public:
@@ -50,21 +70,29 @@ class FakeLaw : public Law {
         {.label = "both ways", .settings = {{"causal", "false"}}, .sizes = {{"T", 0}}}};
     return all;
   }
-  [[nodiscard]] bool uses(std::string_view tensor, const Settings& settings, const Tensors&) const override {
-    if (tensor.starts_with("initial_")) return read_bool(settings, "causal", true);
-    return tensor != "unused" && tensor != "extra";
-  }
   [[nodiscard]] double tolerance(std::string_view) const override { return 64; }
 
   [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    const Type type = call.inputs.at("v").type();
-    if (type == Type::f64) return work<double>(call, sizes);
-    if (call.form != Form::reference) return work<float>(call, sizes);
-    Tensors exact;
-    for (const auto& [name, x] : call.inputs) exact[name] = floating(x.type()) ? x.cast(Type::f64) : x.clone();
-    Tensors out = work<double>({exact, call.settings, call.form, call.context}, sizes);
+    Tensors given;
+    for (const auto& [name, x] : call.inputs) {
+      given[name] = Tensor(x.type, x.dims());
+      std::memcpy(given[name].bytes(), x.data, std::size_t(x.size() * bytes_of(x.type)));
+    }
+    const Type type = given.at("v").type();
+    if (type == Type::f64) return work<double>(call, given, sizes);
+    if (call.form != Form::reference) return work<float>(call, given, sizes);
+    for (auto& [name, x] : given)
+      if (floating(x.type())) x = x.cast(Type::f64);
+    Tensors out = work<double>(call, given, sizes);
     for (auto& [name, x] : out) x = x.cast(Type::f32);
     return out;
+  }
+  [[nodiscard]] std::shared_ptr<const BoundLaw> bind(const Settings& settings) const override {
+    return std::make_shared<BoundFake>(*this, settings);
+  }
+  [[nodiscard]] std::span<const BenchVariant> variants() const override {
+    static const std::vector<BenchVariant> all{{.name = "plain"}};
+    return all;
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool) const override { return {{.subject = "fake", .variant = "plain"}}; }
   [[nodiscard]] BenchWork prepare(const BenchCase&) const override {
@@ -80,10 +108,10 @@ class FakeLaw : public Law {
   }
 
   template <class T>
-  Tensors work(const Call& call, const Sizes& sizes) const {
+  Tensors work(const Call& call, const Tensors& given, const Sizes& sizes) const {
     const auto input = [&](const char* name) {
-      const auto found = call.inputs.find(name);
-      return found == call.inputs.end() ? nullptr : &found->second;
+      const auto found = given.find(name);
+      return found == given.end() ? nullptr : &found->second;
     };
     const Index B = sizes.at("B"), L = sizes.at("T"), H = sizes.at("H"), V = sizes.at("V"), n = sizes.at("n"), G = sizes.at("Gv");
     const double scale = read_number(call.settings, "scale", 1);
@@ -92,8 +120,8 @@ class FakeLaw : public Law {
     out["o"] = zeros<T>({B, L, H, V});
     out["final_state"] = input("initial_state") ? input("initial_state")->clone() : zeros<T>({n, H, V});
     out["final_count"] = input("initial_count") ? input("initial_count")->clone() : zeros<T>({n});
-    const bool gradients = wants_gradients(call.inputs);
-    for (const auto& [name, x] : call.inputs)
+    const bool gradients = wants_gradients(given);
+    for (const auto& [name, x] : given)
       if (gradients && !name.starts_with("grad_") && floating(x.type()) && name != "initial_count")
         out["grad_" + name] = zeros<T>(x.shape());
     const Tensor *offsets = input("offsets"), *decay = input("log_decay");

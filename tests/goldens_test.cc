@@ -79,7 +79,7 @@ void run_case(const Law& law, const json& what, Context& context) {
     if (!representable(want, type)) continue;
     const Tensors inputs = tensors(what.at("inputs"), type);
     for (Form form : {Form::automatic, Form::reference, Form::step, Form::chunk, Form::parallel}) {
-      if (!law.offers(form, settings)) continue;
+      if (!law.bind(settings)->offers(form)) continue;
       SCOPED_TRACE(std::string(law.name()) + " " + what.at("name").get<std::string>() + " " + std::string(name_of(form)) + " " +
                    name_of(type));
       try {

@@ -48,8 +48,7 @@ class Filling {
     View<const T, 4> part;
     GradientTarget<T> into;
   };
-  // The low-rank delta rule has the most inputs: 6.
-  static constexpr std::size_t kParts = 8;
+  static constexpr std::size_t kParts = 16;
 
   Tape<T>& tape_;
   Workspace::Scope scope_;

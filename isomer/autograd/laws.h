@@ -1,17 +1,17 @@
 #pragma once
-// The laws as ops: inputs, options and forms are those of the laws' headers, with values instead of views.
+// The laws as typed ops: thin wrappers of law() (law.h), with the options of the laws' headers.
 //
 //   const Var<float> o = channel_decay(tape, {.q = q, .k = k, .v = v, .log_decay = f});
 //
 // q, k, v [B,T,G,D] with grouped heads as in the laws. A gate of each head is [B,T,H,1] or [B,T,1,H], and what scans work on,
 // [B,T,N] there, is [B,T,1,N]. Any input may be the same for all sequences, tokens or heads (size 1 in that axis): its gradient
 // is the sum. States hold the initial state and are overwritten with the final one; gradients take them for constants.
-#include "isomer/autograd/tape.h"
-#include "isomer/laws/attention/attention.h"
-#include "isomer/laws/channel_decay/channel_decay.h"
-#include "isomer/laws/delta/delta.h"
-#include "isomer/laws/scalar_decay/scalar_decay.h"
-#include "isomer/laws/scan/scan.h"
+#include "isomer/autograd/law.h"
+#include "isomer/laws/attention/attention_law.h"
+#include "isomer/laws/channel_decay/channel_decay_law.h"
+#include "isomer/laws/delta/delta_law.h"
+#include "isomer/laws/scalar_decay/scalar_decay_law.h"
+#include "isomer/laws/scan/scan_law.h"
 
 namespace isomer {
 
@@ -26,7 +26,7 @@ template <class T>
 /// T tokens that follow those of the state; the state takes them in. Carries no gradient.
 template <class T>
 [[nodiscard]] Var<T> attention(Tape<T>& tape, const AttentionVars<T>& in, const AttentionOptions& options,
-                               AttentionState<T>& state);
+                               AttentionStream<T>& state);
 
 template <class T>
 struct ScalarDecayVars {
@@ -50,8 +50,8 @@ template <class T>
 template <class T>
 struct DeltaVars {
   Var<T> q, k, v;
-  Var<T> beta = {}, log_decay = {};           // of each head
-  Var<T> key_log_decay = {}, a = {}, b = {};  // [B,T,H,K]
+  Var<T> beta = {}, log_decay = {};  // of each head; log_decay also of each key, [B,T,H,K]
+  Var<T> a = {}, b = {};             // [B,T,H,K]
 };
 /// → [B,T,H,V]; state [B,H,K,V]
 template <class T>

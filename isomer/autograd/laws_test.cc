@@ -87,9 +87,9 @@ TEST(LawOps, DeltaHasTheGradientsOfItsEquation) {
   expect_gradients_of_forms({rows(kH, kK, 1), rows(kH, kK, 2), rows(kH, kV, 3), decays({kB, kT, kH, kK}, 4),
                              random_values({kB, kT, kH, kK}, 5, 0, 0.4), random_values({kB, kT, kH, kK}, 6, 0, 0.4)},
                             [](Tape<D>& tape, Vars in, Form form) {
-                              return delta<D>(
-                                  tape, {.q = in[0], .k = in[1], .v = in[2], .key_log_decay = in[3], .a = in[4], .b = in[5]},
-                                  {.chunk = 3}, {}, form);
+                              return delta<D>(tape,
+                                              {.q = in[0], .k = in[1], .v = in[2], .log_decay = in[3], .a = in[4], .b = in[5]},
+                                              {.chunk = 3}, {}, form);
                             });
 }
 
@@ -167,7 +167,7 @@ TEST(LawOps, AttentionWithAStateGivesWhatTheWholeSequenceGives) {
   const AttentionVars<D> all{var(q), var(k), var(v), var(f)};
   const AttentionOptions options{.window = 4, .sinks = 1};
   const Var<D> want = attention<D>(tape, all, options);
-  AttentionState<D> state({.B = kB, .H = kH, .Gk = 2, .Gv = 2, .K = kK, .V = kV}, options);
+  AttentionStream<D> state(AttentionState<D>({.B = kB, .H = kH, .Gk = 2, .Gv = 2, .K = kK, .V = kV}, options));
   for (const auto& [begin, end] : {std::array<Index, 2>{0, 3}, {3, 4}, {4, kT}}) {
     const auto tokens = [&](Var<D> x) { return Tape<D>::alias(x, slice(x.value, 1, begin, end - begin)); };
     const Var<D> got = attention<D>(tape, {tokens(all.q), tokens(all.k), tokens(all.v), tokens(all.log_forget)}, options, state);

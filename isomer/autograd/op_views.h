@@ -6,12 +6,6 @@
 
 namespace isomer {
 
-/// [B,T,H,1] or [B,T,1,H] as [B,T,H].
-template <class T>
-[[nodiscard]] View<T, 3> flat(View<T, 4> x) {
-  const std::size_t axis = x.shape[3] == 1 ? 2 : 3;
-  return {x.data, {x.shape[0], x.shape[1], x.shape[axis]}, {x.stride[0], x.stride[1], x.stride[axis]}};
-}
 /// [B,T,1,D] as [B,T,D].
 template <class T>
 [[nodiscard]] View<T, 3> only_head(View<T, 4> x) {
@@ -21,22 +15,6 @@ template <class T>
 template <class T>
 [[nodiscard]] View<T, 2> matrix(View<T, 4> x) {
   return {x.data, {x.shape[2], x.shape[3]}, {x.stride[2], x.stride[3]}};
-}
-
-/// Rows [B,T,G,D] that sequences or tokens may share; heads too if their number is given.
-template <class T>
-[[nodiscard]] Spread<T> rows_for(Var<T> x, Index B, Index L, Index heads = 0) {
-  if (!x.present()) return {x, {}};
-  return {x, {B, L, heads != 0 ? heads : x.dim(2), x.dim(3)}};
-}
-/// n numbers a token, in the third axis or in the fourth; or one number for all of them.
-template <class T>
-[[nodiscard]] Spread<T> gates_for(const char* op, Var<T> x, Index B, Index L, Index n) {
-  if (!x.present()) return {x, {}};
-  const bool third = x.dim(3) == 1;
-  require(third || x.dim(2) == 1, op, "expected a gate [", B, ", ", L, ", ", n, ", 1] or [", B, ", ", L, ", 1, ", n, "], got [",
-          x.dim(0), ", ", x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
-  return {x, {B, L, third ? n : 1, third ? 1 : n}};
 }
 
 /// A dense copy of a state, which the final state is about to overwrite, in memory from take(count).

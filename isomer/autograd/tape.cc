@@ -46,7 +46,7 @@ Var<T> Tape<T>::input(View<T, 4> data, bool wanted) {
 }
 
 template <class T>
-LawTape<T>* Tape<T>::law_tape() {
+LawTape* Tape<T>::law_tape() {
   if (!recording()) return nullptr;
   if (law_tapes_used_ == law_tapes_.size()) law_tapes_.emplace_back();
   return &law_tapes_[law_tapes_used_++];
@@ -156,9 +156,9 @@ template <class T>
 Index Tape<T>::bytes() const {
   Index elements = 0;
   for (const Block& block : blocks_) elements += block.memory.size();
-  for (const LawTape<T>& law : law_tapes_)
-    elements += law.chunk.edges.size() + law.attention.sums.size() + law.attention.scale.size();
-  return memories_[0].bytes() + memories_[1].bytes() + elements * Index(sizeof(T));
+  Index laws = 0;
+  for (const LawTape& law : law_tapes_) laws += law.bytes();
+  return memories_[0].bytes() + memories_[1].bytes() + elements * Index(sizeof(T)) + laws;
 }
 
 template class Tape<float>;

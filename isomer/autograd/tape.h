@@ -21,17 +21,9 @@
 #include "isomer/autograd/var.h"
 #include "isomer/base/context.h"
 #include "isomer/base/restore.h"
-#include "isomer/laws/attention/attention.h"
 #include "isomer/laws/tape.h"
 
 namespace isomer {
-
-/// What a law leaves for its backward pass.
-template <class T>
-struct LawTape {
-  ChunkTape<T> chunk;
-  AttentionTape<T> attention;
-};
 
 enum class Record { yes, no };
 
@@ -73,7 +65,7 @@ class Tape {
     return memory_->template take<U>(count);
   }
   /// What a law leaves for its backward pass; its memory is kept over clear(). Null when nothing is recorded.
-  [[nodiscard]] LawTape<T>* law_tape();
+  [[nodiscard]] LawTape* law_tape();
   /// backward() calls f(tape) when a gradient has arrived at one of `outputs`. f holds plain values only.
   template <class F>
   void record(std::span<const Var<T>> outputs, F f);
@@ -159,7 +151,7 @@ class Tape {
   Workspace* memory_ = &memories_[0];
   std::optional<Workspace::Scope> scope_;
   std::vector<Closure> closures_;
-  std::deque<LawTape<T>> law_tapes_;
+  std::deque<LawTape> law_tapes_;
   std::size_t law_tapes_used_ = 0;
   // Gradients live only until their op has run, so a few blocks serve all of them, in this step and the next.
   struct Block {

@@ -9,6 +9,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/format.h"
 #include "isomer/bench/timing.h"
+#include "isomer/laws/bound_law.h"
 
 namespace isomer {
 
@@ -82,7 +83,7 @@ std::vector<BenchCase> kinds_of(const Law& law, bool quick) {
   return kinds;
 }
 ChoiceRow explain_case(const Law& law, const BenchCase& what, Context& context, double seconds) {
-  const Choice choice = law.choose(what);
+  const Choice choice = BoundCase(law, what).plan(what);
   std::vector<Candidate> all = candidates_of(law, what, choice);
   race(all, context, seconds);
   // The chosen one was timed once more under its own name.

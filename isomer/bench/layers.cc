@@ -31,23 +31,36 @@ struct Layer {
   }
 };
 
-/// The call of the first law of that name.
-BenchCase main_law(const graph::Graph& graph, Index T) {
+/// The first law of that name, as a row of the bench has it.
+BenchCase main_law(const graph::Graph& graph, Index T, bool taped) {
   for (const graph::Node& node : graph.nodes)
-    if (const auto* law = std::get_if<graph::Law>(&node.work); law != nullptr && graph::name_of(*law) == graph.law)
-      return law_case(graph, node, T);
+    if (const auto* law = std::get_if<graph::Law>(&node.work); law != nullptr && law->name() == graph.law) {
+      const LawSizes sizes = graph::law_sizes(graph, node, 1, T);
+      // A law without heads has channels.
+      const bool heads = law->law->law().input("q") >= 0;
+      return {.subject = graph.law,
+              .variant = "",
+              .form = plan_of(graph, node, T, taped).form,
+              .T = T,
+              .H = heads ? sizes.H : 1,
+              .K = heads         ? sizes.K
+                   : sizes.C > 1 ? sizes.C
+                                 : sizes.N,
+              .V = heads         ? sizes.V
+                   : sizes.C > 1 ? sizes.N
+                                 : 1};
+    }
   return {.subject = graph.law, .variant = "", .T = T};
 }
 
 LayerRow time_layer(const LayerCase& what, double peak, Context& context, double budget) {
   const graph::Graph graph = build_mixer(find_preset(what.preset), {.width = what.width});
   LayerRow row{.what = what,
-               .law = main_law(graph, what.T),
+               .law = main_law(graph, what.T, what.backward),
                .cost = cost_of(graph, what.T),
                .timing = {},
                .threads = context.threads(),
                .peak = peak};
-  row.law.form = find_law(graph.law).choose(row.law).form;
   Layer layer(graph, what.T);
   Tape<float> tape(context, what.backward ? Record::yes : Record::no);
   // The first call allocates, and the second takes what the first needed as one block: they belong to no profile.

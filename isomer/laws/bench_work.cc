@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "isomer/laws/bound_law.h"
+
 namespace isomer {
 
 namespace {
@@ -37,23 +39,30 @@ std::vector<BenchCase> long_sequence(const char* subject, std::string_view varia
 
 bool wants_backward(const BenchCase& what) { return what.direction.ends_with("backward"); }
 
-BenchWork bench_work(const BenchCase& what, const BenchHalves& halves, double state_bytes) {
-  const auto& [forward, backward, step_flops, forward_flops, backward_flops] = halves;
-  if (what.direction == "step") return {forward, step_flops, state_bytes};
-  if (what.direction == "forward") return {forward, forward_flops, state_bytes};
+BenchWork bench_work(const Law& law, const BenchCase& what, const BenchHalves& halves) {
+  const auto& [forward, backward] = halves;
+  const BoundCase call(law, what);
+  const auto flops = [&](LawPass pass) { return call.bound->flops(call.sizes, call.given, pass, Form::chunk); };
+  const StateSize state = call.bound->state_size(call.sizes, call.given);
+  BenchWork work{.run = forward, .flops = flops(LawPass::forward)};
+  work.state_bytes = double(sizeof(float)) * double(state.fixed + state.per_token * call.sizes.S);
+  if (what.direction == "step") work.flops = flops(LawPass::step);
+  if (!wants_backward(what)) return work;
   if (what.direction == "backward") {
-    const auto run = [=, forward = forward, backward = backward, ready = std::make_shared<bool>(false)](Context& context) {
+    work.run = [=, forward = forward, backward = backward, ready = std::make_shared<bool>(false)](Context& context) {
       if (!*ready) forward(context);
       *ready = true;
       backward(context);
     };
-    return {run, backward_flops, state_bytes};
+    work.flops = flops(LawPass::backward);
+    return work;
   }
-  const auto run = [forward = forward, backward = backward](Context& context) {
+  work.run = [forward = forward, backward = backward](Context& context) {
     forward(context);
     backward(context);
   };
-  return {run, forward_flops + backward_flops, state_bytes};
+  work.flops += flops(LawPass::backward);
+  return work;
 }
 
 }  // namespace isomer

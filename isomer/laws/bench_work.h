@@ -19,9 +19,9 @@ namespace isomer {
 
 struct BenchHalves {
   std::function<void(Context&)> forward, backward;
-  double step_flops = 0, forward_flops = 0, backward_flops = 0;
 };
-/// The halves that the direction asks for. `backward` alone runs forward once, for its tape.
-[[nodiscard]] BenchWork bench_work(const BenchCase& what, const BenchHalves& halves, double state_bytes);
+/// The halves that the direction asks for, with the flops and the state that the law counts. `backward` alone runs forward once,
+/// for its tape.
+[[nodiscard]] BenchWork bench_work(const Law& law, const BenchCase& what, const BenchHalves& halves);
 
 }  // namespace isomer

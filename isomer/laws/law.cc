@@ -6,6 +6,8 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
+#include "isomer/laws/bound_law.h"
+#include "isomer/laws/layout.h"
 #include "isomer/laws/shapes.h"
 
 namespace isomer {
@@ -14,9 +16,14 @@ namespace {
 constexpr std::array<std::string_view, 5> kForms{"auto", "reference", "step", "chunk", "parallel"};
 constexpr std::string_view kGradient = "grad_";
 
-const TensorSpec* find(std::span<const TensorSpec> specs, std::string_view name) {
+int place_of(std::span<const TensorSpec> specs, std::string_view name) {
   const auto found = std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) { return spec.name == name; });
-  return found == specs.end() ? nullptr : &*found;
+  return found == specs.end() ? -1 : int(found - specs.begin());
+}
+
+const TensorSpec* find(std::span<const TensorSpec> specs, std::string_view name) {
+  const int place = place_of(specs, name);
+  return place < 0 ? nullptr : &specs[std::size_t(place)];
 }
 
 /// The output whose gradient an input of this name is, or null.
@@ -32,73 +39,82 @@ std::vector<std::string> input_names(const Law& law) {
   return names;
 }
 
-void check_names(const Law& law, const Call& call) {
+void check_names(const BoundLaw& bound, const Call& call) {
+  const Law& law = bound.law();
   const std::string op(law.name());
   const std::vector<std::string> names = input_names(law);
+  const Given given = given_of(law, call.inputs);
   for (const auto& [name, tensor] : call.inputs) {
     const TensorSpec* output = output_of_gradient(law, name);
     if (output != nullptr && !differentiable(output->domain))
       fail(op.c_str(), "no gradient enters ", output->name, ", got ", name);
     require(std::find(names.begin(), names.end(), name) != names.end(), op.c_str(), "unknown input ", name,
             did_you_mean(name, names));
-    require(law.uses(output == nullptr ? std::string_view(name) : output->name, call.settings, call.inputs), op.c_str(), name,
+    require(bound.uses(output == nullptr ? std::string_view(name) : output->name, given), op.c_str(), name,
             " is not used with these options");
   }
   for (const TensorSpec& spec : law.inputs())
-    require(!spec.required || call.inputs.contains(spec.name), op.c_str(), "expected an input ", spec.name, ", found none");
+    require(!bound.needs(spec, given) || call.inputs.contains(spec.name), op.c_str(), "expected an input ", spec.name,
+            ", found none");
 }
 
-void check_types(const Law& law, const Tensors& inputs) {
+void check_types(const Law& law, const NamedViews& inputs) {
   const std::string op(law.name());
-  const std::pair<const std::string, Tensor>* first = nullptr;
+  const std::pair<const std::string, TensorView>* first = nullptr;
   for (const auto& input : inputs) {
     const auto& [name, tensor] = input;
     const TensorSpec* spec = find(law.inputs(), name);
     const bool integers = spec != nullptr && spec->domain == Domain::offsets;
     if (integers) {
-      require(tensor.type() == Type::i64, op.c_str(), "expected ", name, " of type I64, got ", name_of(tensor.type()));
+      require(tensor.type == Type::i64, op.c_str(), "expected ", name, " of type I64, got ", name_of(tensor.type));
       continue;
     }
-    require(computable(tensor.type()), op.c_str(), "expected ", name, " of type F32 or F64, got ", name_of(tensor.type()));
+    require(computable(tensor.type), op.c_str(), "expected ", name, " of type F32 or F64, got ", name_of(tensor.type));
     if (first == nullptr) first = &input;
-    require(tensor.type() == first->second.type(), op.c_str(), "expected one floating type for all inputs, got ",
-            name_of(first->second.type()), " for ", first->first, " and ", name_of(tensor.type()), " for ", name);
+    require(tensor.type == first->second.type, op.c_str(), "expected one floating type for all inputs, got ",
+            name_of(first->second.type), " for ", first->first, " and ", name_of(tensor.type), " for ", name);
   }
 }
 
-std::vector<Index> position_of(Index flat, const std::vector<Index>& shape) {
-  std::vector<Index> position(shape.size());
-  for (std::size_t axis = shape.size(); axis-- > 0; flat /= shape[axis]) position[axis] = flat % shape[axis];
-  return position;
-}
-
 template <class T>
-void check_values(const std::string& op, const std::string& name, const Tensor& tensor, bool zero_decay) {
-  const T* x = tensor.data<T>();
-  const T* bad = std::find_if(x, x + tensor.size(),
-                              [&](T value) { return !std::isfinite(value) && !(zero_decay && std::isinf(value) && value < 0); });
-  if (bad == x + tensor.size()) return;
-  fail(op.c_str(), "expected finite numbers", zero_decay ? " or -inf" : "", " in ", name, ", got ", *bad, " at ",
-       text_of(position_of(bad - x, tensor.shape())));
+void check_values(const std::string& op, const std::string& name, const TensorView& tensor, bool zero_decay) {
+  std::array<Index, TensorView::kMostAxes> shape{};
+  std::fill(shape.begin() + tensor.rank, shape.end(), Index(1));
+  std::copy_n(tensor.shape.begin(), tensor.rank, shape.begin());
+  each_element(shape, [&](const std::array<Index, TensorView::kMostAxes>& i) {
+    const T* x = reinterpret_cast<const T*>(tensor.data);
+    for (std::size_t axis = 0; axis < std::size_t(tensor.rank); ++axis) x += i[axis] * tensor.stride[axis];
+    if (std::isfinite(*x) || (zero_decay && std::isinf(*x) && *x < 0)) return;
+    fail(op.c_str(), "expected finite numbers", zero_decay ? " or -inf" : "", " in ", name, ", got ", *x, " at ",
+         text_of({i.begin(), i.begin() + tensor.rank}));
+  });
 }
 
-void check_values(const Law& law, const Tensors& inputs) {
+void check_values(const Law& law, const NamedViews& inputs) {
   const std::string op(law.name());
   for (const auto& [name, tensor] : inputs) {
     const TensorSpec* spec = find(law.inputs(), name);
     const bool zero_decay = spec != nullptr && spec->domain == Domain::log_decay;
-    if (tensor.type() == Type::f32) check_values<float>(op, name, tensor, zero_decay);
-    if (tensor.type() == Type::f64) check_values<double>(op, name, tensor, zero_decay);
+    if (tensor.type == Type::f32) check_values<float>(op, name, tensor, zero_decay);
+    if (tensor.type == Type::f64) check_values<double>(op, name, tensor, zero_decay);
   }
 }
 
-void check_form(const Law& law, Form form, const Settings& settings) {
+void check_form(const BoundLaw& bound, Form form) {
   if (form == Form::automatic) return;
   std::string offered(name_of(Form::automatic));
-  for (Form other : law.forms())
-    if (law.offers(other, settings)) offered.append(", ").append(name_of(other));
-  require(law.offers(form, settings), std::string(law.name()).c_str(), "expected a form that it has with these options (",
+  for (Form other : bound.law().forms())
+    if (bound.offers(other)) offered.append(", ").append(name_of(other));
+  require(bound.offers(form), std::string(bound.law().name()).c_str(), "expected a form that it has with these options (",
           offered, "), got ", name_of(form));
+}
+
+std::vector<std::int64_t> offsets_of(const Law& law, const NamedViews& inputs) {
+  std::vector<std::int64_t> offsets;
+  for (const TensorSpec& spec : law.inputs())
+    if (const auto found = inputs.find(spec.name); spec.domain == Domain::offsets && found != inputs.end())
+      for (Index i = 0; i < found->second.size(); ++i) offsets.push_back(found->second.view<const std::int64_t, 1>()(i));
+  return offsets;
 }
 }  // namespace
 
@@ -111,33 +127,69 @@ Form form_named(std::string_view name) {
   throw Error("unknown form " + std::string(name) + did_you_mean(name, names));
 }
 
-bool Law::offers(Form form, const Settings& settings) const {
-  // A step goes from one token to the next, so it has no meaning where all tokens are seen at once.
-  if (form == Form::step && !read_bool(settings, "causal", true)) return false;
-  const auto all = forms();
-  return form == Form::automatic || std::find(all.begin(), all.end(), form) != all.end();
+int Law::input(std::string_view name) const { return place_of(inputs(), name); }
+int Law::output(std::string_view name) const { return place_of(outputs(), name); }
+
+LawSizes Law::bench_sizes(const BenchCase& c) const {
+  return {.B = c.B, .T = c.T, .S = c.S > 0 ? c.S : c.T, .Gq = c.H, .Gk = c.H, .Gv = c.H, .H = c.H, .K = c.K, .V = c.V, .n = c.B};
 }
 
-Choice Law::choose(const BenchCase& what) const { return {what.direction == "step" ? Form::step : Form::chunk, 0}; }
+Tensors Law::run(const Call& call, const Sizes& sizes) const {
+  const std::shared_ptr<const BoundLaw> bound = bind(call.settings);
+  const Given given = given_of(*this, call.inputs);
+  const bool wanted = wants_gradients(call.inputs);
+  Tensors made;
+  const auto make = [&](const std::string& name, Type type, std::vector<Index> shape) {
+    return law_view(made[name] = Tensor(type, std::move(shape)));
+  };
+  LawViews in, out, grad_out, grad_in;
+  Type type = Type::f32;
+  for (std::size_t i = 0; i < inputs().size(); ++i) {
+    const TensorSpec& spec = inputs()[i];
+    if (!given[i] || spec.domain == Domain::offsets) continue;
+    in[i] = law_view(call.inputs.find(spec.name)->second);
+    type = in[i].type;
+    if (wanted && differentiable(spec.domain))
+      grad_in[i] = make(std::string(kGradient) + std::string(spec.name), type, in[i].dims());
+  }
+  for (std::size_t i = 0; i < outputs().size(); ++i) {
+    const TensorSpec& spec = outputs()[i];
+    if (!bound->uses(spec.name, given)) continue;
+    out[i] = make(std::string(spec.name), type, shape_of(bound->axes(spec, given)[0], sizes));
+    if (const auto found = call.inputs.find(std::string(kGradient) + std::string(spec.name)); found != call.inputs.end())
+      grad_out[i] = law_view(found->second);
+  }
+  LawTape tape;
+  const std::vector<std::int64_t> offsets = offsets_of(*this, call.inputs);
+  const LawRun run{offsets, call.form, wanted ? &tape : nullptr, call.context};
+  bound->forward(in, out, run);
+  if (wanted) bound->backward(in, out, grad_out, grad_in, run);
+  return made;
+}
 
-bool Law::uses(std::string_view, const Settings&, const Tensors&) const { return true; }
-
-std::string_view Law::dims(const TensorSpec& spec, const Tensors&) const { return spec.dims; }
-
-bool wants_gradients(const Tensors& inputs) {
+bool wants_gradients(const NamedViews& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.first.starts_with(kGradient); });
+}
+
+Given given_of(const Law& law, const NamedViews& inputs) {
+  Given given;
+  for (std::size_t i = 0; i < law.inputs().size(); ++i)
+    if (inputs.contains(law.inputs()[i].name)) given.add(i);
+  return given;
 }
 
 Tensors apply(const Law& law, const Call& call) {
   require_known(law.name(), call.settings, law.options());
-  check_names(law, call);
+  const std::shared_ptr<const BoundLaw> bound = law.bind(call.settings);
+  check_names(*bound, call);
   check_types(law, call.inputs);
-  Sizes sizes = bind_sizes(law, call.inputs);
+  const Given given = given_of(law, call.inputs);
+  Sizes sizes = bind_sizes(*bound, call.inputs);
   for (const auto& [name, tensor] : call.inputs)
     if (const TensorSpec* output = output_of_gradient(law, name))
-      bind_shape(std::string(law.name()), name, law.dims(*output, call.inputs), tensor, sizes);
+      bind_shape(std::string(law.name()), name, bound->axes(*output, given), tensor.dims(), sizes);
   check_values(law, call.inputs);
-  check_form(law, call.form, call.settings);
+  check_form(*bound, call.form);
   return law.run(call, sizes);
 }
 

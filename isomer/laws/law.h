@@ -1,12 +1,15 @@
 #pragma once
-// What every law offers to the tools: its name, tensors, options, forms, the cases that prove it and the ones that time it.
-// `isomer apply`, `check` and `bench`, the property suite and the tests are written once, against this interface; a new law is
-// a new folder that implements it, and a line in laws.cc. C++ programs call the typed functions of a law's own header instead.
+// A law says here everything about itself: its tensors, options, states, forms, costs, equations and the cases that prove and
+// time it. What stands above is written once, against this; a new law is a new folder that implements it, and a line in laws.cc.
+// C++ programs call the typed functions of a law's own header instead.
 //
 //   const Law& law = find_law("scalar_decay");
 //   Tensors out = apply(law, {.inputs = in, .settings = {{"normaliser", "sum"}}, .form = Form::chunk, .context = context});
+//
+//   const auto bound = law.bind({{"normaliser", "sum"}});      // options are read once; then no call reads text
+//   bound->forward(in, out, {.form = Form::chunk, .context = context});
 #include <functional>
-#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,50 +17,21 @@
 
 #include "isomer/base/context.h"
 #include "isomer/base/settings.h"
-#include "isomer/base/tensor.h"
+#include "isomer/laws/law_view.h"
+#include "isomer/laws/spec.h"
 
 namespace isomer {
+
+class BoundLaw;
 
 /// How a law is executed. All forms give the same outputs, final states and gradients.
 enum class Form { automatic, reference, step, chunk, parallel };
 [[nodiscard]] std::string_view name_of(Form form);
 [[nodiscard]] Form form_named(std::string_view name);
 
-/// What a tensor's numbers mean: how tests draw them, and which non-finite values are allowed.
-enum class Domain {
-  normal,     // any number
-  log_decay,  // the logarithm of a decay, mostly ≤ 0; −inf is a decay of exactly 0
-  log_input,  // the logarithm of an input gate
-  unit,       // in (0, 1)
-  positive,   // such as a step in time; 0 is fine
-  negative,   // such as the rates of a state that forgets
-  gain,       // in (0, 2)
-  count,      // a number of tokens; carries no gradient
-  scale,      // a logarithm that only fixes a scale (initial_max); carries no gradient
-  offsets,    // 64-bit integers that pack sequences
-};
-
-/// Does a gradient flow into an input, or out of an output, of this domain?
-[[nodiscard]] constexpr bool differentiable(Domain domain) {
-  return domain != Domain::count && domain != Domain::scale && domain != Domain::offsets;
-}
-
-/// `dims` names the axes, e.g. "B T Gq K"; alternatives stand behind '|', e.g. "B T H|H". Letters: B, T, S, K, V, C, N as in the
-/// contracts; Gq, Gk, Gv the heads of q, k, v; H the largest of these; n the number of sequences (B, or those of offsets).
-/// The dims of `offsets` are "n+1". An output without a gradient (log_sum) has Domain::scale.
-struct TensorSpec {
-  std::string_view name;
-  std::string_view dims;
-  Domain domain = Domain::normal;
-  bool required = false;
-};
-
-/// The axes' sizes by letter.
-using Sizes = std::map<std::string, Index, std::less<>>;
-
-/// A call of a law on named tensors. Gradients are wanted when an input is named grad_….
+/// A call of a law on named tensors, with any strides. Gradients are wanted when an input is named grad_….
 struct Call {
-  const Tensors& inputs;
+  NamedViews inputs;
   const Settings& settings;
   Form form = Form::automatic;
   Context& context;
@@ -82,6 +56,13 @@ struct BenchCase {
   Index chunk = 0;  // tokens of a chunk; 0: the law's choice
 };
 
+/// A variant of `isomer bench` as a call.
+struct BenchVariant {
+  std::string_view name;
+  Settings settings = {};
+  std::vector<std::string_view> with = {};  // optional inputs that are given
+};
+
 /// What Form::automatic takes.
 struct Choice {
   Form form = Form::chunk;
@@ -91,7 +72,7 @@ struct Choice {
 /// A prepared piece of work: run() may be called many times and allocates nothing after the first.
 struct BenchWork {
   std::function<void(Context&)> run;
-  double flops = 0;        // nominal, from the cost model in the law's header
+  double flops = 0;        // nominal (BoundLaw::flops)
   double state_bytes = 0;  // of one sequence
 };
 
@@ -102,25 +83,27 @@ class Law {
   [[nodiscard]] virtual std::string_view equation() const = 0;  // one line
   [[nodiscard]] virtual std::span<const TensorSpec> inputs() const = 0;
   [[nodiscard]] virtual std::span<const TensorSpec> outputs() const = 0;
+  [[nodiscard]] virtual std::span<const StateSpec> states() const { return {}; }
   [[nodiscard]] virtual std::span<const OptionSpec> options() const = 0;
   [[nodiscard]] virtual std::span<const Form> forms() const = 0;
   [[nodiscard]] virtual std::span<const Case> cases() const = 0;
-  /// Is the form there with these options? A form that is not is refused by apply and left out by check.
-  [[nodiscard]] virtual bool offers(Form form, const Settings& settings) const;
-  /// Is the input or output part of the law with these options and inputs? apply refuses an input that is not, and the gradient
-  /// of an output that is not.
-  [[nodiscard]] virtual bool uses(std::string_view tensor, const Settings& settings, const Tensors& inputs) const;
-  /// The axes of an input or output beside these inputs, where its shape depends on which there are. One or more of the spec's.
-  [[nodiscard]] virtual std::string_view dims(const TensorSpec& spec, const Tensors& inputs) const;
   /// Largest error allowed, in multiples of the type's epsilon times the largest absolute value of the tensor.
   [[nodiscard]] virtual double tolerance(std::string_view quantity) const = 0;
-  /// The call's names, types, shapes, values and form have been checked; the law checks what only it knows.
-  /// Returns outputs, and grad_X for every floating input X that carries one if gradients are wanted.
-  [[nodiscard]] virtual Tensors run(const Call& call, const Sizes& sizes) const = 0;
+  /// The law with these options. Throws Error for what does not parse; unknown names are the caller's to refuse.
+  [[nodiscard]] virtual std::shared_ptr<const BoundLaw> bind(const Settings& settings) const = 0;
+  /// The call's names, types, shapes, values and form have been checked. Returns outputs, and grad_X for every floating input X
+  /// that carries one if gradients are wanted. By default BoundLaw::forward and backward on new tensors.
+  [[nodiscard]] virtual Tensors run(const Call& call, const Sizes& sizes) const;
+
+  [[nodiscard]] virtual std::span<const BenchVariant> variants() const = 0;
   [[nodiscard]] virtual std::vector<BenchCase> bench_cases(bool quick) const = 0;
+  /// The sizes of the call that is timed; by default heads of q, k and v.
+  [[nodiscard]] virtual LawSizes bench_sizes(const BenchCase& what) const;
   [[nodiscard]] virtual BenchWork prepare(const BenchCase& what) const = 0;
-  /// What the law takes in place of Form::automatic.
-  [[nodiscard]] virtual Choice choose(const BenchCase& what) const;
+
+  /// The place of a name among inputs() or outputs(), or −1.
+  [[nodiscard]] int input(std::string_view name) const;
+  [[nodiscard]] int output(std::string_view name) const;
 };
 
 /// All laws, in the order of the documentation.
@@ -128,10 +111,18 @@ class Law {
 /// Throws Error naming the nearest law when there is none of that name.
 [[nodiscard]] const Law& find_law(std::string_view name);
 
+namespace internal {
+/// One more law, for tests: call it before anything asks for the laws.
+void add_law(const Law& law);
+}  // namespace internal
+
 /// Checks the call against the law's specs (unknown names, shapes, types, non-finite values, forms: Error) and runs it.
 [[nodiscard]] Tensors apply(const Law& law, const Call& call);
 
 /// Are gradients asked for?
-[[nodiscard]] bool wants_gradients(const Tensors& inputs);
+[[nodiscard]] bool wants_gradients(const NamedViews& inputs);
+
+/// The inputs of these names, by place.
+[[nodiscard]] Given given_of(const Law& law, const NamedViews& inputs);
 
 }  // namespace isomer

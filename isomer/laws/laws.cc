@@ -11,11 +11,16 @@
 
 namespace isomer {
 
-std::span<const Law* const> laws() {
-  static const std::vector<const Law*> all{&attention_law(), &scalar_decay_law(), &channel_decay_law(), &delta_law(),
-                                           &scan_law()};
+namespace {
+std::vector<const Law*>& list() {
+  static std::vector<const Law*> all{&attention_law(), &scalar_decay_law(), &channel_decay_law(), &delta_law(), &scan_law()};
   return all;
 }
+}  // namespace
+
+std::span<const Law* const> laws() { return list(); }
+
+void internal::add_law(const Law& law) { list().push_back(&law); }
 
 const Law& find_law(std::string_view name) {
   std::vector<std::string> names;

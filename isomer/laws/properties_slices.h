@@ -43,12 +43,13 @@ struct Layout {
 
 [[nodiscard]] inline Layout layout_of(const Law& law, const std::string& name, const Tensor& x) {
   const TensorSpec* spec = spec_of(law, name);
-  for (const Axes& axes : alternatives(spec == nullptr ? "" : spec->dims)) {
-    if (axes.size() != x.shape().size()) continue;
+  if (spec == nullptr) return {.outer = x.size()};
+  for (const Axes& axes : spec->all()) {
+    if (std::size_t(axes.rank) != x.shape().size()) continue;
     Layout layout;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const bool tokens = axes[i] == "T" || axes[i] == "S";
-      if (tokens) layout.axis = axes[i][0];
+    for (std::size_t i = 0; i < std::size_t(axes.rank); ++i) {
+      const bool tokens = axes.letters[i] == Letter::T || axes.letters[i] == Letter::S;
+      if (tokens) layout.axis = name_of(axes.letters[i])[0];
       (tokens ? layout.tokens : layout.axis != 0 ? layout.inner : layout.outer) *= x.shape()[i];
     }
     return layout;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "isomer/base/rng.h"
 #include "isomer/laws/shapes.h"
@@ -81,16 +82,16 @@ bool named(const std::vector<std::string>& names, std::string_view name) {
 }
 
 /// The axes the case gives this input, or none when it is not given.
-Axes axes_given(const TensorSpec& spec, const Case& what) {
+std::optional<Axes> axes_given(const TensorSpec& spec, const Case& what) {
   for (const std::string& given : what.with) {
     const std::size_t colon = given.find(':');
     if (std::string_view(given).substr(0, colon) != spec.name) continue;
-    if (colon == std::string::npos) return alternatives(spec.dims).front();
-    for (const Axes& axes : alternatives(spec.dims))
-      if (axes == alternatives(std::string_view(given).substr(colon + 1)).front()) return axes;
+    if (colon == std::string::npos) return spec.axes[0];
+    for (const Axes& axes : spec.all())
+      if (axes == axes_of(std::string_view(given).substr(colon + 1))) return axes;
     fail("case", "expected an alternative of ", spec.dims, " for ", spec.name, ", got ", given);
   }
-  return spec.required ? alternatives(spec.dims).front() : Axes{};
+  return spec.required ? std::optional(spec.axes[0]) : std::nullopt;
 }
 
 bool packs(const Law& law, const Case& what) {
@@ -123,18 +124,20 @@ Tensors random_inputs(const Law& law, const Case& what, Type type, std::uint64_t
   const Sizes sizes = complete(law, what);
   Tensors inputs;
   for (const TensorSpec& spec : law.inputs()) {
-    const Axes axes = axes_given(spec, what);
-    if (axes.empty()) continue;
+    const std::optional<Axes> axes = axes_given(spec, what);
+    if (!axes) continue;
     const std::string name(spec.name);
     inputs.emplace(name, spec.domain == Domain::offsets
                              ? random_offsets(sizes)
-                             : random_tensor(name, shape_of(axes, sizes),
+                             : random_tensor(name, shape_of(*axes, sizes),
                                              {spec.domain, named(what.positive, name), named(what.unit_rows, name), type, seed}));
   }
+  const std::shared_ptr<const BoundLaw> bound = law.bind(what.settings);
+  const Given given = given_of(law, inputs);
   for (const TensorSpec& spec : law.outputs()) {
-    if (!differentiable(spec.domain) || !law.uses(spec.name, what.settings, inputs)) continue;
+    if (!differentiable(spec.domain) || !bound->uses(spec.name, given)) continue;
     const std::string name = "grad_" + std::string(spec.name);
-    inputs.emplace(name, random_tensor(name, shape_of(alternatives(law.dims(spec, inputs)).front(), sizes),
+    inputs.emplace(name, random_tensor(name, shape_of(bound->axes(spec, given)[0], sizes),
                                        {Domain::normal, named(what.positive, name), named(what.unit_rows, name), type, seed}));
   }
   return inputs;

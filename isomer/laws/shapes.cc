@@ -8,29 +8,23 @@
 namespace isomer {
 
 namespace {
-Axes words(std::string_view text) {
-  Axes all;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (end > 0) all.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return all;
-}
-
 /// The sizes with the new letters of the shape, or nothing when it does not fit.
 std::optional<Sizes> fit(const Axes& axes, const std::vector<Index>& shape, const Sizes& known) {
-  if (axes.size() != shape.size()) return {};
+  if (std::size_t(axes.rank) != shape.size()) return {};
   Sizes sizes = known;
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    if (sizes.emplace(axes[i], shape[i]).first->second != shape[i]) return {};
+  std::size_t i = 0;
+  for (const Letter letter : axes) {
+    if (sizes.emplace(name_of(letter), shape[i]).first->second != shape[i]) return {};
+    ++i;
+  }
   return sizes;
 }
 
 /// "[B, T, H] = [2, 19, H]": known letters as numbers.
 std::string expectation(const Axes& axes, const Sizes& sizes) {
   std::string letters, numbers;
-  for (std::string_view axis : axes) {
+  for (const Letter letter : axes) {
+    const std::string_view axis = name_of(letter);
     const char* comma = letters.empty() ? "" : ", ";
     const auto size = sizes.find(axis);
     letters.append(comma).append(axis);
@@ -40,11 +34,8 @@ std::string expectation(const Axes& axes, const Sizes& sizes) {
 }
 
 /// H and n follow from other letters, so tensors that have them are looked at last.
-bool derived(std::string_view dims) {
-  const auto all = alternatives(dims);
-  return std::any_of(all.begin(), all.end(), [](const Axes& axes) {
-    return std::any_of(axes.begin(), axes.end(), [](std::string_view a) { return a == "H" || a == "n"; });
-  });
+bool derived(std::span<const Axes> all) {
+  return std::any_of(all.begin(), all.end(), [](const Axes& axes) { return axes.has(Letter::H) || axes.has(Letter::n); });
 }
 
 Index size_or(const Sizes& sizes, std::string_view letter, Index fallback) {
@@ -53,56 +44,51 @@ Index size_or(const Sizes& sizes, std::string_view letter, Index fallback) {
 }
 
 /// n, and the rules of packed sequences.
-Index count_sequences(const std::string& op, const Tensor* offsets, const Sizes& sizes) {
+Index count_sequences(const std::string& op, const TensorView* offsets, const Sizes& sizes) {
   const Index B = size_or(sizes, "B", 1), T = size_or(sizes, "T", 0), S = size_or(sizes, "S", T);
   if (offsets == nullptr) return B;
-  require(offsets->shape().size() == 1 && offsets->size() > 0, op.c_str(), "expected offsets of shape [n + 1], got ",
-          text_of(offsets->shape()));
+  require(offsets->rank == 1 && offsets->size() > 0, op.c_str(), "expected offsets of shape [n + 1], got ",
+          text_of(offsets->dims()));
   require(S == T, op.c_str(), "expected S = T with offsets, got S = ", S, " and T = ", T);
-  return Index(sequences(op.c_str(), B, T, {offsets->data<std::int64_t>(), std::size_t(offsets->size())}).size());
+  const auto view = offsets->view<const std::int64_t, 1>();
+  std::vector<std::int64_t> dense;
+  for (Index i = 0; i < view.shape[0]; ++i) dense.push_back(view(i));
+  return Index(sequences(op.c_str(), B, T, dense).size());
 }
 }  // namespace
 
-std::vector<Axes> alternatives(std::string_view dims) {
-  std::vector<Axes> all;
-  for (;;) {
-    const std::size_t end = dims.find('|');
-    all.push_back(words(dims.substr(0, end)));
-    if (end == std::string_view::npos) return all;
-    dims.remove_prefix(end + 1);
-  }
-}
-
 std::vector<Index> shape_of(const Axes& axes, const Sizes& sizes) {
   std::vector<Index> shape;
-  for (std::string_view axis : axes) shape.push_back(sizes.find(axis)->second);
+  for (const Letter letter : axes) shape.push_back(sizes.find(name_of(letter))->second);
   return shape;
 }
 
-void bind_shape(const std::string& op, const std::string& name, std::string_view dims, const Tensor& tensor, Sizes& sizes) {
+void bind_shape(const std::string& op, const std::string& name, std::span<const Axes> alternatives,
+                const std::vector<Index>& shape, Sizes& sizes) {
   std::string expected;
-  for (const Axes& axes : alternatives(dims)) {
-    if (auto bound = fit(axes, tensor.shape(), sizes)) {
+  for (const Axes& axes : alternatives) {
+    if (auto bound = fit(axes, shape, sizes)) {
       sizes = std::move(*bound);
       return;
     }
     expected += (expected.empty() ? "" : " or ") + expectation(axes, sizes);
   }
-  fail(op.c_str(), "expected ", name, " of shape ", expected, ", got ", text_of(tensor.shape()));
+  fail(op.c_str(), "expected ", name, " of shape ", expected, ", got ", text_of(shape));
 }
 
-Sizes bind_sizes(const Law& law, const Tensors& inputs) {
-  const std::string op(law.name());
-  const Tensor* offsets = nullptr;
+Sizes bind_sizes(const BoundLaw& law, const NamedViews& inputs) {
+  const std::string op(law.law().name());
+  const Given given = given_of(law.law(), inputs);
+  const TensorView* offsets = nullptr;
   Sizes sizes;
   const auto bind = [&](bool last) {
-    for (const TensorSpec& spec : law.inputs()) {
+    for (const TensorSpec& spec : law.law().inputs()) {
       const auto input = inputs.find(spec.name);
       if (input == inputs.end()) continue;
       if (spec.domain == Domain::offsets)
         offsets = &input->second;
-      else if (const std::string_view dims = law.dims(spec, inputs); derived(dims) == last)
-        bind_shape(op, input->first, dims, input->second, sizes);
+      else if (const std::span<const Axes> axes = law.axes(spec, given); derived(axes) == last)
+        bind_shape(op, input->first, axes, input->second.dims(), sizes);
     }
   };
   bind(false);

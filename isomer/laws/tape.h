@@ -1,5 +1,9 @@
 #pragma once
-// What the forward pass of a chunk law leaves for its backward pass.
+// What the forward pass of a law leaves for its backward pass.
+#include <memory>
+#include <typeinfo>
+#include <vector>
+
 #include "isomer/base/buffer.h"
 
 namespace isomer {
@@ -18,6 +22,38 @@ struct ChunkTape {
   }
   /// Was as much left, of chunks of C tokens?
   [[nodiscard]] bool holds(Index C, Index size) const { return chunk == C && edges.size() >= size; }
+  [[nodiscard]] Index bytes() const { return edges.size() * Index(sizeof(T)); }
+};
+
+/// What any law leaves. One of each type is kept, so that calls of several laws, one after the other, reuse their memory.
+class LawTape {
+ public:
+  template <class Kept>
+  [[nodiscard]] Kept& as() {
+    for (const auto& own : kept_)
+      if (own->type() == typeid(Kept)) return static_cast<Holder<Kept>&>(*own).kept;
+    kept_.push_back(std::make_unique<Holder<Kept>>());
+    return static_cast<Holder<Kept>&>(*kept_.back()).kept;
+  }
+  [[nodiscard]] Index bytes() const {
+    Index sum = 0;
+    for (const auto& own : kept_) sum += own->bytes();
+    return sum;
+  }
+
+ private:
+  struct Any {
+    virtual ~Any() = default;
+    [[nodiscard]] virtual const std::type_info& type() const = 0;
+    [[nodiscard]] virtual Index bytes() const = 0;
+  };
+  template <class Kept>
+  struct Holder final : Any {
+    Kept kept;
+    [[nodiscard]] const std::type_info& type() const override { return typeid(Kept); }
+    [[nodiscard]] Index bytes() const override { return kept.bytes(); }
+  };
+  std::vector<std::unique_ptr<Any>> kept_;
 };
 
 }  // namespace isomer

@@ -4,6 +4,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/kernels/elementwise/features.h"
+#include "isomer/kernels/elementwise/functions.h"
 
 namespace isomer {
 
@@ -111,7 +112,7 @@ Value Builder::multiply(Value a, Value b) { return combine(Binary::multiply, a, 
 
 Value Builder::gate(Unary function, Value gate, Value in) {
   const bool same = node(gate).heads == node(in).heads && node(gate).size == node(in).size;
-  const bool fused = function == Unary::sigmoid || function == Unary::silu || function == Unary::gelu;
+  const bool fused = is_gate(function);
   if (!same || !fused) return multiply(map(function, gate), in);
   return add_node(
       {.work = graph::Gate{function}, .inputs = {gate.node, in.node}, .heads = node(in).heads, .size = node(in).size});

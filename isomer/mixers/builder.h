@@ -14,6 +14,10 @@
 #include <string_view>
 #include <vector>
 
+#include "isomer/laws/attention/attention.h"
+#include "isomer/laws/channel_decay/channel_decay.h"
+#include "isomer/laws/delta/delta.h"
+#include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/mixers/graph.h"
 #include "isomer/mixers/preset.h"
 
@@ -107,6 +111,8 @@ class Builder {
   Value named(std::string_view name, Value value);
 
   // Laws. Absent values are left out.
+  /// Any law on inputs by their roles; its outputs for every token, side by side.
+  [[nodiscard]] Value law(std::shared_ptr<const BoundLaw> law, std::initializer_list<std::pair<std::string_view, Value>> inputs);
   struct Attention {
     Value q, k, v, log_forget = {}, gate = {};
   };
@@ -142,8 +148,11 @@ class Builder {
  private:
   /// The text that was given for the option, or null.
   [[nodiscard]] const std::string* declare(std::string_view name, std::string fallback, std::string_view help);
-  void resolve(std::string value) { graph_.options.emplace_back(options_.back().name, std::move(value)); }
-  [[nodiscard]] Value law(graph::Law law, std::initializer_list<std::pair<const char*, Value>> inputs, Index heads, Index size);
+  void resolve(std::string value) {
+    const MixerOption& option = options_.back();
+    if (value != option.fallback) graph_.changed.emplace(option.name, value);
+    graph_.options.emplace_back(option.name, std::move(value));
+  }
   [[nodiscard]] Value combine(Binary function, Value a, Value b);
   [[nodiscard]] Value angles(Index heads, Index size);
   void drop_unused();

@@ -1,57 +1,59 @@
 // The laws as nodes: inputs by role, and the shape of what comes out.
-#include <algorithm>
-
-#include "isomer/base/error.h"
+#include "isomer/laws/attention/attention_law.h"
+#include "isomer/laws/channel_decay/channel_decay_law.h"
+#include "isomer/laws/delta/delta_law.h"
+#include "isomer/laws/scalar_decay/scalar_decay_law.h"
+#include "isomer/laws/scan/scan_law.h"
+#include "isomer/laws/values.h"
 #include "isomer/mixers/builder.h"
 
 namespace isomer {
 
-Value Builder::law(graph::Law law, std::initializer_list<std::pair<const char*, Value>> inputs, Index heads, Index size) {
-  graph::Node all{.name = "o", .work = {}, .heads = heads, .size = size};
+Value Builder::law(std::shared_ptr<const BoundLaw> law, std::initializer_list<std::pair<std::string_view, Value>> inputs) {
+  graph::Law own{.law = std::move(law)};
+  graph::Node all{.name = "o", .work = {}};
   for (const auto& [role, value] : inputs) {
     if (!value.present()) continue;
-    law.roles.emplace_back(role);
+    own.add(role);
     all.inputs.push_back(value.node);
   }
-  if (graph_.law.empty()) graph_.law = graph::name_of(law);
-  all.work = std::move(law);
+  if (graph_.law.empty()) graph_.law = own.name();
+  const BoundLaw& bound = *own.law;
+  const Given given = own.given;
+  all.work = std::move(own);
+  const ValueShape shape = output_shape(bound, given, graph::law_sizes(graph_, all, 1, 1));
+  all.heads = shape[2];
+  all.size = shape[3];
   return add_node(std::move(all));
 }
 
 Value Builder::attention(const Attention& in, const AttentionOptions& options) {
-  const Index heads = std::max({node(in.q).heads, node(in.k).heads, node(in.v).heads});
-  return law({options, {}}, {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_forget", in.log_forget}, {"gate", in.gate}}, heads,
-             node(in.v).size);
+  return law(std::make_shared<BoundAttention>(options),
+             {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_forget", in.log_forget}, {"gate", in.gate}});
 }
 
 Value Builder::scalar_decay(const ScalarDecay& in, const ScalarDecayOptions& options) {
-  const Index heads = std::max({node(in.q).heads, node(in.k).heads, node(in.v).heads});
-  return law({options, {}}, {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_decay", in.log_decay}, {"log_input", in.log_input}},
-             heads, node(in.v).size);
+  return law(std::make_shared<BoundScalarDecay>(options),
+             {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_decay", in.log_decay}, {"log_input", in.log_input}});
 }
 
 Value Builder::channel_decay(const ChannelDecay& in, const ChannelDecayOptions& options) {
-  const Index heads = std::max({node(in.q).heads, node(in.k).heads, node(in.v).heads});
-  return law({options, {}}, {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_decay", in.log_decay}, {"bonus", in.bonus}}, heads,
-             node(in.v).size);
+  return law(std::make_shared<BoundChannelDecay>(options),
+             {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_decay", in.log_decay}, {"bonus", in.bonus}});
 }
 
 Value Builder::delta(const Delta& in, const DeltaOptions& options) {
-  const Index heads = std::max({node(in.q).heads, node(in.k).heads, node(in.v).heads});
-  return law({options, {}},
-             {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"beta", in.beta}, {"log_decay", in.log_decay}, {"a", in.a}, {"b", in.b}},
-             heads, node(in.v).size);
+  return law(std::make_shared<BoundDelta>(options),
+             {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"beta", in.beta}, {"log_decay", in.log_decay}, {"a", in.a}, {"b", in.b}});
 }
 
 Value Builder::scan(const Scan& in) {
-  const bool complex = in.angle.present() || in.x_imag.present();
-  return law({ScanOptions{}, {}}, {{"log_decay", in.log_decay}, {"x", in.x}, {"angle", in.angle}, {"x_imag", in.x_imag}}, 1,
-             node(in.x).size * (complex ? 2 : 1));
+  return law(std::make_shared<BoundScan>(),
+             {{"log_decay", in.log_decay}, {"x", in.x}, {"angle", in.angle}, {"x_imag", in.x_imag}});
 }
 
 Value Builder::scan_s6(const S6& in) {
-  return law({graph::ScanS6Options{}, {}}, {{"x", in.x}, {"step", in.step}, {"a", in.a}, {"b", in.b}, {"c", in.c}, {"d", in.d}},
-             1, node(in.x).size);
+  return law(std::make_shared<BoundScan>(), {{"x", in.x}, {"step", in.step}, {"a", in.a}, {"b", in.b}, {"c", in.c}, {"d", in.d}});
 }
 
 }  // namespace isomer

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "isomer/kernels/elementwise/functions.h"
+
 namespace isomer {
 
 using graph::Graph;
@@ -15,61 +17,18 @@ constexpr double kFunction = 10;
 const Node& input(const Graph& graph, const Node& node, std::size_t i) { return graph.nodes[std::size_t(node.inputs[i])]; }
 double numbers(const Node& node) { return double(node.heads * node.size); }
 
-/// The node that a law has in this role, or null.
-const Node* role(const Graph& graph, const Node& node, std::string_view name) {
-  const auto& roles = std::get<graph::Law>(node.work).roles;
-  const auto at = std::find(roles.begin(), roles.end(), name);
-  return at == roles.end() ? nullptr : &input(graph, node, std::size_t(at - roles.begin()));
-}
+/// A law node's call on one sequence.
+struct LawAt {
+  const graph::Law& law;
+  LawSizes sizes;
 
-bool low_rank(const graph::Law& law) { return std::find(law.roles.begin(), law.roles.end(), "a") != law.roles.end(); }
-
-/// Keys that a token sees, on average over T.
-double visible(const AttentionOptions& o, Index T) {
-  const bool causal = o.direction == AttentionOptions::Direction::causal;
-  double pairs = 0;
-  for (Index t = 0; t < T; ++t) {
-    const Index first = o.window > 0 ? std::max<Index>(0, t - o.window + 1) : 0;
-    const Index last = causal ? t : o.window > 0 ? std::min(T - 1, t + o.window - 1) : T - 1;
-    pairs += double(last - first + 1 + std::min(o.sinks, first));
-  }
-  return pairs / double(T);
-}
-
-/// The flops of a law for one token.
-struct LawFlops {
-  const Graph& graph;
-  const Node& node;
-  Index T;
-
-  double operator()(const AttentionOptions& o) const { return H() * visible(o, T) * 2 * (K() + V()); }
-  double operator()(const ScalarDecayOptions& o) const {
-    if (o.direction == ScalarDecayOptions::Direction::global) return H() * 4 * K() * V();
-    return H() * by_form(5 * K() * V(), K() + V(), 4 * K() * V());
-  }
-  double operator()(const ChannelDecayOptions&) const {
-    return H() * by_form(5 * K() * V(), K() + V(), 4 * K() * V() + 60 * K());
-  }
-  double operator()(const DeltaOptions&) const {
-    const bool low = low_rank(std::get<graph::Law>(node.work));
-    return H() * by_form(7 * K() * V(), (low ? 4 : 2) * (K() + V()), (low ? 8 : 6) * K() * V());
-  }
-  double operator()(const ScanOptions&) const {
-    const double N = numbers(*role(graph, node, "x"));
-    return N * (numbers(node) > N ? 40 : 12);
-  }
-  double operator()(const graph::ScanS6Options&) const { return 15 * numbers(*role(graph, node, "a")); }
-
- private:
-  [[nodiscard]] double H() const { return double(node.heads); }
-  [[nodiscard]] double K() const { return double(role(graph, node, "k")->size); }
-  [[nodiscard]] double V() const { return double(role(graph, node, "v")->size); }
-  /// pair: for every token of a chunk that holds all; state: for the token itself.
-  [[nodiscard]] double by_form(double step, double pair, double state) const {
-    const Choice choice = find_law(graph::name_of(std::get<graph::Law>(node.work))).choose(law_case(graph, node, T));
-    if (choice.form == Form::step) return step;
-    if (choice.form == Form::parallel) return double(T) * pair;
-    return state;
+  LawAt(const Graph& graph, const Node& node, Index T)
+      : law(std::get<graph::Law>(node.work)), sizes(graph::law_sizes(graph, node, 1, T)) {}
+  [[nodiscard]] const BoundLaw& bound() const { return *law.law; }
+  /// Of one token.
+  [[nodiscard]] double flops() const {
+    const Form form = bound().plan(sizes, law.given, false).form;
+    return bound().flops(sizes, law.given, LawPass::forward, form) / double(sizes.T);
   }
 };
 
@@ -88,22 +47,9 @@ struct Flops {
   double operator()(const graph::Convolution& w) const {
     return numbers(node) * (2 * double(w.width) + (w.silu ? kFunction : 0));
   }
-  double operator()(const graph::Map& w) const {
-    switch (w.function) {
-      case Unary::identity: return 0;
-      case Unary::affine: return 2 * numbers(node);
-      case Unary::relu:
-      case Unary::leaky_relu:
-      case Unary::square:
-      case Unary::sqrt:
-      case Unary::reciprocal:
-      case Unary::max_with:
-      case Unary::min_with: return numbers(node);
-      default: return kFunction * numbers(node);
-    }
-  }
+  double operator()(const graph::Map& w) const { return info_of(w.function).flops * numbers(node); }
   double operator()(const graph::Combine&) const { return numbers(node); }
-  double operator()(const graph::Gate&) const { return (kFunction + 1) * numbers(node); }
+  double operator()(const graph::Gate& w) const { return (info_of(w.function).flops + 1) * numbers(node); }
   double operator()(const graph::Normalise&) const { return 5 * numbers(node); }
   double operator()(const graph::Rotary&) const { return (kFunction + 3) * numbers(node); }
   double operator()(const graph::Rotate&) const { return (kFunction + 3) * numbers(node); }
@@ -119,41 +65,19 @@ struct Flops {
   }
   double operator()(const graph::LocalSum& w) const { return 2 * double(w.width) * numbers(node); }
   double operator()(const graph::LocalImageSum&) const { return 18 * numbers(node); }
-  double operator()(const graph::Law& law) const { return std::visit(LawFlops{graph, node, T}, law.options); }
+  double operator()(const graph::Law&) const { return LawAt(graph, node, T).flops(); }
   // Views, and numbers that are only fetched.
   double operator()(const auto&) const { return 0; }
 };
 
-struct StateOfLaw {
-  const Graph& graph;
-  const Node& node;
-  Cost& cost;
-
-  void operator()(const AttentionOptions& o) const {
-    const Node &k = *role(graph, node, "k"), &v = *role(graph, node, "v");
-    const Index each = k.heads * k.size + v.heads * v.size + (role(graph, node, "log_forget") != nullptr ? node.heads : 0);
-    if (o.window > 0)
-      cost.state_floats += (o.window + o.sinks) * each;
-    else
-      cost.state_per_token += each;
-  }
-  void operator()(const ScalarDecayOptions& o) const {
-    using enum ScalarDecayOptions::Normaliser;
-    const Index K = role(graph, node, "k")->size, V = role(graph, node, "v")->size;
-    const Index more = o.normaliser == none ? 0 : o.normaliser == sum ? K : o.normaliser == max ? K + 1 : K + V;
-    cost.state_floats += node.heads * (K * V + more) + (o.normaliser == subtract ? 1 : 0);
-  }
-  void operator()(const ScanOptions&) const { cost.state_floats += node.heads * node.size; }
-  void operator()(const graph::ScanS6Options&) const { cost.state_floats += Index(numbers(*role(graph, node, "a"))); }
-  // channel_decay and delta.
-  void operator()(const auto&) const {
-    cost.state_floats += node.heads * role(graph, node, "k")->size * role(graph, node, "v")->size;
-  }
-};
-
 void add_state(const Graph& graph, const Node& node, Cost& cost) {
   const Index own = node.heads * node.size;
-  if (const auto* law = std::get_if<graph::Law>(&node.work)) std::visit(StateOfLaw{graph, node, cost}, law->options);
+  if (std::holds_alternative<graph::Law>(node.work)) {
+    const LawAt at(graph, node, 1);
+    const StateSize size = at.bound().state_size(at.sizes, at.law.given);
+    cost.state_floats += size.fixed;
+    cost.state_per_token += size.per_token;
+  }
   if (const auto* w = std::get_if<graph::Convolution>(&node.work)) cost.state_floats += (w->width - 1) * own;
   if (const auto* w = std::get_if<graph::LocalSum>(&node.work)) cost.state_floats += (w->width - 1) * own;
   if (std::holds_alternative<graph::Shift>(node.work) || std::holds_alternative<graph::RunningSum>(node.work))
@@ -166,18 +90,6 @@ bool makes_value(const Node& node) {
   return !std::holds_alternative<graph::Input>(node.work) && !std::holds_alternative<graph::Heads>(node.work) &&
          !std::holds_alternative<graph::Slice>(node.work) && !std::holds_alternative<graph::Detach>(node.work) &&
          !std::holds_alternative<graph::FromFirst>(node.work) && !std::holds_alternative<graph::PositionTable>(node.work);
-}
-
-/// What a law leaves for its backward pass: a state for every chunk, or a few numbers of every token.
-double law_tape(const Graph& graph, const Node& node, Index T) {
-  const auto& law = std::get<graph::Law>(node.work);
-  if (std::holds_alternative<AttentionOptions>(law.options)) return numbers(node) + double(node.heads);
-  Cost state;
-  std::visit(StateOfLaw{graph, node, state}, law.options);
-  BenchCase backward = law_case(graph, node, T);
-  backward.direction = "forward+backward";
-  const Choice choice = find_law(graph::name_of(law)).choose(backward);
-  return double(state.state_floats) / double(choice.chunk > 0 ? std::min(choice.chunk, T) : T);
 }
 
 bool trained(const Node& node) {
@@ -221,7 +133,8 @@ Cost cost_of(const Graph& graph, Index T) {
     if (makes_value(node)) cost.kept_floats += numbers(node);
     if (!std::holds_alternative<graph::Law>(node.work)) continue;
     cost.law_flops += flops;
-    cost.kept_floats += law_tape(graph, node, T);
+    const LawAt at(graph, node, T);
+    cost.kept_floats += at.bound().taped_floats(at.sizes, at.law.given);
   }
   return cost;
 }
@@ -230,45 +143,13 @@ StateDimension state_dimension(const Graph& graph) {
   const auto main = std::find_if(graph.nodes.begin(), graph.nodes.end(),
                                  [](const Node& n) { return std::holds_alternative<graph::Law>(n.work); });
   if (main == graph.nodes.end()) return {};
-  const auto& law = std::get<graph::Law>(main->work);
-  if (std::holds_alternative<ScanOptions>(law.options)) return {1, Index(numbers(*role(graph, *main, "x")))};
-  if (std::holds_alternative<graph::ScanS6Options>(law.options))
-    return {role(graph, *main, "a")->size, role(graph, *main, "a")->heads};
-  const Index channels = main->heads * main->size;
-  if (const auto* o = std::get_if<AttentionOptions>(&law.options)) {
-    if (o->window > 0) return {o->window + o->sinks, channels};
-    return {1, channels, true};
-  }
-  // One more feature holds the sum of values (InLine), or the last value until it is written (read before: RWKV-6).
-  const auto* decay = std::get_if<ScalarDecayOptions>(&law.options);
-  const auto* read = std::get_if<ChannelDecayOptions>(&law.options);
-  const bool more = (decay != nullptr && decay->normaliser == ScalarDecayOptions::Normaliser::subtract) ||
-                    (read != nullptr && read->read == ChannelDecayOptions::Read::before);
-  return {role(graph, *main, "k")->size + (more ? 1 : 0), channels};
+  const LawAt at(graph, *main, 1);
+  return at.bound().state_dimension(at.sizes, at.law.given);
 }
 
-BenchCase law_case(const Graph& graph, const Node& node, Index T) {
-  const auto& law = std::get<graph::Law>(node.work);
-  BenchCase what{.subject = std::string(graph::name_of(law)), .variant = "", .form = Form::automatic, .T = T};
-  if (std::holds_alternative<graph::ScanS6Options>(law.options)) {
-    const Node& a = *role(graph, node, "a");
-    what.variant = "s6", what.H = 1, what.K = a.heads, what.V = a.size;
-    return what;
-  }
-  if (std::holds_alternative<ScanOptions>(law.options)) {
-    const Node& x = *role(graph, node, "x");
-    what.variant = role(graph, node, "angle") != nullptr ? "complex" : "real", what.H = 1, what.K = x.heads * x.size, what.V = 1;
-    return what;
-  }
-  what.H = node.heads, what.K = role(graph, node, "k")->size, what.V = role(graph, node, "v")->size;
-  if (const auto* o = std::get_if<AttentionOptions>(&law.options))
-    what.variant = o->window > 0 ? "window" : "causal", what.window = o->window;
-  if (const auto* o = std::get_if<ScalarDecayOptions>(&law.options))
-    what.variant = o->direction == ScalarDecayOptions::Direction::global ? "global" : "linear";
-  if (const auto* o = std::get_if<ChannelDecayOptions>(&law.options))
-    what.variant = o->read == ChannelDecayOptions::Read::before ? "rwkv6" : "gla";
-  if (std::holds_alternative<DeltaOptions>(law.options)) what.variant = low_rank(law) ? "rwkv7" : "gated";
-  return what;
+Choice plan_of(const Graph& graph, const Node& node, Index T, bool taped) {
+  const LawAt at(graph, node, T);
+  return at.bound().plan(at.sizes, at.law.given, taped);
 }
 
 }  // namespace isomer

@@ -2,7 +2,6 @@
 // What a layer costs, read off its graph.
 //
 //   const Cost cost = cost_of(build_mixer("gla", {.width = 256}), 1024);
-#include "isomer/laws/law.h"
 #include "isomer/mixers/graph.h"
 
 namespace isomer {
@@ -20,17 +19,13 @@ struct Cost {
 /// transcendental function 10 flops, any other step on a number 1.
 [[nodiscard]] Cost cost_of(const graph::Graph& graph, Index T);
 
-/// The state h of the layer as a dynamical system: `features` numbers for each of `channels` channels (dsf.h).
-struct StateDimension {
-  Index features = 0, channels = 0;
-  bool grows = false;  // attention over all tokens: one feature for every token seen
-};
+/// Of the main law.
 [[nodiscard]] StateDimension state_dimension(const graph::Graph& graph);
 
 /// The numbers of one node's parameters, trained or not.
 [[nodiscard]] Index parameters_of(const graph::Graph& graph, const graph::Node& node);
 
-/// The call that a law node makes for T tokens, as `isomer bench` names it, for Law::choose.
-[[nodiscard]] BenchCase law_case(const graph::Graph& graph, const graph::Node& node, Index T);
+/// What a law node takes in place of Form::automatic for T tokens of one sequence.
+[[nodiscard]] Choice plan_of(const graph::Graph& graph, const graph::Node& node, Index T, bool taped);
 
 }  // namespace isomer

@@ -13,35 +13,11 @@
 //
 // Structure is kept: the state is `features` numbers for each of `channels` channels, no matrix mixes channels, and Λ_t is
 // diagonal plus at most rank one. Numbers are complex; those of all laws but complex scans are real. dsf.md has the matrices.
-#include <complex>
-#include <optional>
 #include <vector>
 
-#include "isomer/laws/law.h"
+#include "isomer/laws/dsf.h"
 
 namespace isomer {
-
-using Complex = std::complex<double>;
-
-/// One token's matrices, for all channels or for one of them.
-struct DsfToken {
-  std::vector<Complex> decay;        // Λ = diag(decay) + left rightᵀ
-  std::vector<Complex> left, right;  // empty: Λ is diagonal
-  std::vector<Complex> B, C;         // [features]
-  Complex D = 0;
-};
-
-struct Dsf {
-  Index T = 0, channels = 0, features = 0;
-  Index groups = 1;                   // 1: the matrices of a token serve all channels (Λ ⊗ I); else one for each channel
-  bool centred = false;               // the mean over channels is taken from y (LayerNorm); commutes with everything else
-  std::vector<DsfToken> tokens = {};  // [T, groups]
-  std::vector<Complex> initial = {};  // [channels, features] h before the first token
-
-  [[nodiscard]] DsfToken& token(Index t, Index group) { return tokens[std::size_t(t * groups + group)]; }
-  [[nodiscard]] const DsfToken& token(Index t, Index group) const { return tokens[std::size_t(t * groups + group)]; }
-  [[nodiscard]] Index group_of_channel(Index c) const { return groups == 1 ? 0 : c; }
-};
 
 /// [T, channels] numbers.
 struct Signal {
@@ -57,20 +33,6 @@ struct DsfMap {
   std::vector<Complex> values = std::vector<Complex>(std::size_t(T * T * groups));
   [[nodiscard]] Complex& operator()(Index group, Index t, Index s) { return values[std::size_t((group * T + t) * T + s)]; }
   [[nodiscard]] Complex operator()(Index group, Index t, Index s) const { return values[std::size_t((group * T + t) * T + s)]; }
-};
-
-/// Which part of a call: a sequence (row of the batch, or one that offsets packs) and a head (0 for scan, which has none).
-struct DsfPlace {
-  Index sequence = 0, head = 0;
-};
-
-struct DsfOptions {
-  /// Where a normaliser η_t goes: into the state by the ratio Λ_t = η_{t−1}/η_t, which telescopes, or into C_t.
-  enum class Eta { telescoped, read_out };
-  Eta eta = Eta::telescoped;
-  /// Attention: none: the unrolled form, whose state is a slot for each key that is kept. P: the recurrence on all monomials of
-  /// the key up to order P; exact for kernel=taylor of that order, the truncated series for kernel=exp. No window, no sinks.
-  std::optional<int> order = {};
 };
 
 /// Throws Error when inputs are not double, the law is not causal with these settings, or there is no such sequence or head.

@@ -1,19 +1,15 @@
 #include "isomer/mixers/equations.h"
 
-#include <cstdio>
+#include "isomer/kernels/elementwise/functions.h"
+#include "isomer/laws/equation_text.h"
 
 namespace isomer {
 
+using equation_text::number;
 using graph::Graph;
 using graph::Node;
 
 namespace {
-std::string number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", x);
-  return text;
-}
-
 /// (text), [text], |text|.
 std::string between(char first, std::string_view text, char last) { return std::string(1, first).append(text).append(1, last); }
 
@@ -33,26 +29,7 @@ constexpr const char* kInverse = "1 / ";
 
 Text call(const std::string& function, const std::string& argument) { return {function + between('(', argument, ')')}; }
 
-const char* name_of(Unary f) {
-  switch (f) {
-    case Unary::exp: return "exp";
-    case Unary::log: return "log";
-    case Unary::sigmoid: return "sigmoid";
-    case Unary::log_sigmoid: return "log sigmoid";
-    case Unary::silu: return "silu";
-    case Unary::tanh: return "tanh";
-    case Unary::softplus: return "softplus";
-    case Unary::relu: return "relu";
-    case Unary::leaky_relu: return "leaky_relu";
-    case Unary::elu_plus_one: return "elu1";
-    case Unary::gelu: return "gelu";
-    case Unary::gelu_erf: return "gelu_erf";
-    case Unary::sqrt: return "sqrt";
-    case Unary::sin: return "sin";
-    case Unary::cos: return "cos";
-    default: return "";
-  }
-}
+std::string symbol_of(Unary f) { return std::string(info_of(f).symbol); }
 
 Text mapped(const graph::Map& map, const Text& x) {
   const double a = map.options.a, b = map.options.b;
@@ -73,7 +50,7 @@ Text mapped(const graph::Map& map, const Text& x) {
     case Unary::reciprocal: return {kInverse + x.in(Binding::atom), Binding::product};
     case Unary::max_with: return {"max(" + x.text + ", " + number(a) + ")"};
     case Unary::min_with: return {"min(" + x.text + ", " + number(a) + ")"};
-    default: return call(name_of(map.function), x.text);
+    default: return call(symbol_of(map.function), x.text);
   }
 }
 
@@ -109,10 +86,10 @@ class Writer {
     const auto& work = std::get<graph::Law>(node.work);
     for (std::size_t i = 0; i < work.roles.size(); ++i) {
       const Text text = use(node.inputs[i]);
-      const std::string role = law_symbol(work, work.roles[i]);
+      const std::string role(work.law->symbol(work.law->law().inputs()[work.places[i]], work.given));
       if (text.text != role) lines_.push_back(role + " = " + text.text);
     }
-    for (std::string& line : law_equations(work)) lines_.push_back(std::move(line));
+    for (std::string& line : work.law->equations(work.given)) lines_.push_back(std::move(line));
   }
 
   struct Body {
@@ -149,12 +126,12 @@ class Writer {
       return {a.text + " - " + b.in(Binding::product), Binding::sum};
     }
     Text operator()(const graph::Gate& w) const {
-      return {call(name_of(w.function), in(0).text).text + " * " + in(1).in(Binding::product), Binding::product};
+      return {call(symbol_of(w.function), in(0).text).text + " * " + in(1).in(Binding::product), Binding::product};
     }
     Text operator()(const graph::Heads&) const { return in(0); }
     Text operator()(const graph::Repeat&) const { return call("repeat" + std::to_string(node.size), arguments()); }
     Text operator()(const graph::Normalise& w) const {
-      const Text norm = call(w.kind == Norm::rms ? "rms_norm" : w.kind == Norm::layer ? "layer_norm" : "l2_norm", in(0).text);
+      const Text norm = call(std::string(name_of(w.kind)) + "_norm", in(0).text);
       if (!w.weight) return norm;
       const std::string scaled = "w_" + node.parameters + " * " + norm.text;
       return w.bias ? Text{scaled + " + b_" + node.parameters, Binding::sum} : Text{scaled, Binding::product};

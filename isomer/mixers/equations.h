@@ -16,9 +16,4 @@ namespace isomer {
 
 [[nodiscard]] std::vector<std::string> equations(const graph::Graph& graph);
 
-/// How an input of a law is called in its recurrence: as in `isomer apply`, but the x of scans, which is no layer's input.
-[[nodiscard]] std::string law_symbol(const graph::Law& law, const std::string& role);
-/// The recurrence of a law, with the inputs it has; one or more lines.
-[[nodiscard]] std::vector<std::string> law_equations(const graph::Law& law);
-
 }  // namespace isomer

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <sstream>
+
+#include "isomer/kernels/elementwise/functions.h"
 
 namespace isomer::graph {
 
@@ -15,48 +16,78 @@ std::uint64_t hash(const std::string& text) {
   return h;
 }
 
-/// What a node's work is set to, but for how parameters start: that is no part of what runs.
+/// What a node's work is set to, but for how parameters start: that is no part of what runs. All by name, and nothing that is
+/// at its default, so that a new member with a default changes no fingerprint.
 struct Dump {
   std::ostream& out;
 
-  template <class... Parts>
-  void put(const Parts&... parts) {
-    ((out << ' ' << parts), ...);
+  template <class T>
+  void put(const char* name, const T& value, const T& fallback) {
+    if (value != fallback) out << ' ' << name << '=' << value;
   }
-  static double scale(const std::optional<double>& given) { return given.value_or(0); }
+  void word(std::string_view text) { out << ' ' << text; }
 
-  void operator()(const Linear& w) { put(w.bias); }
-  void operator()(const HeadLinear& w) { put(w.bias, w.shared, w.given, w.unit_rows, int(w.training)); }
+  void operator()(const Linear& w) { put("bias", w.bias, Linear{}.bias); }
+  void operator()(const HeadLinear& w) {
+    const HeadLinear plain;
+    put("bias", w.bias, plain.bias);
+    put("shared", w.shared, plain.shared);
+    put("given", w.given, plain.given);
+    put("unit_rows", w.unit_rows, plain.unit_rows);
+    if (w.training == Training::fixed) word("fixed");
+  }
   void operator()(const Parameter& w) {
-    put(int(w.training));
-    if (w.shared) put("shared");
+    if (w.training == Training::fixed) word("fixed");
+    if (w.shared) word("shared");
   }
-  void operator()(const Convolution& w) { put(w.width, w.bias, w.silu); }
-  void operator()(const Map& w) { put(int(w.function), w.options.a, w.options.b); }
-  void operator()(const Combine& w) { put(int(w.function)); }
-  void operator()(const Gate& w) { put(int(w.function)); }
-  void operator()(const Normalise& w) { put(int(w.kind), w.eps, w.weight, w.bias, w.shared); }
-  void operator()(const Rotary& w) { put(w.base); }
-  void operator()(const RunningSum& w) { put(w.angle); }
-  void operator()(const Mean& w) { put(w.causal); }
-  void operator()(const Slice& w) { put(w.begin); }
-  void operator()(const PositionTable& w) { put(w.length); }
-  void operator()(const Psi& w) { put(w.outputs, w.hidden, w.shared, w.positive); }
-  void operator()(const LocalSum& w) { put(w.width); }
-  void operator()(const LocalImageSum& w) { put(w.rows, w.columns); }
-  void operator()(const ShareOfHeads& w) { put(w.begin, w.end); }
-  void operator()(const FromFirst& w) { put(w.name); }
+  void operator()(const Convolution& w) {
+    const Convolution plain;
+    put("width", w.width, plain.width);
+    put("bias", w.bias, plain.bias);
+    put("silu", w.silu, plain.silu);
+  }
+  void operator()(const Map& w) {
+    word(name_of(w.function));
+    put("a", w.options.a, UnaryOptions{}.a);
+    put("b", w.options.b, UnaryOptions{}.b);
+  }
+  void operator()(const Combine& w) { word(name_of(w.function)); }
+  void operator()(const Gate& w) { word(name_of(w.function)); }
+  void operator()(const Normalise& w) {
+    const Normalise plain;
+    word(name_of(w.kind));
+    put("eps", w.eps, plain.eps);
+    put("weight", w.weight, plain.weight);
+    put("bias", w.bias, plain.bias);
+    put("shared", w.shared, plain.shared);
+  }
+  void operator()(const Rotary& w) { put("base", w.base, Rotary{}.base); }
+  void operator()(const RunningSum& w) { put("angle", w.angle, RunningSum{}.angle); }
+  void operator()(const Mean& w) { put("causal", w.causal, Mean{}.causal); }
+  void operator()(const Slice& w) { put("begin", w.begin, Slice{}.begin); }
+  void operator()(const PositionTable& w) { put("length", w.length, PositionTable{}.length); }
+  void operator()(const Psi& w) {
+    const Psi plain;
+    put("outputs", w.outputs, plain.outputs);
+    put("hidden", w.hidden, plain.hidden);
+    put("shared", w.shared, plain.shared);
+    put("positive", w.positive, plain.positive);
+  }
+  void operator()(const LocalSum& w) { put("width", w.width, LocalSum{}.width); }
+  void operator()(const LocalImageSum& w) {
+    put("rows", w.rows, LocalImageSum{}.rows);
+    put("columns", w.columns, LocalImageSum{}.columns);
+  }
+  void operator()(const ShareOfHeads& w) {
+    put("begin", w.begin, ShareOfHeads{}.begin);
+    put("end", w.end, ShareOfHeads{}.end);
+  }
+  void operator()(const FromFirst& w) { word(w.name); }
   void operator()(const Law& w) {
-    for (const std::string& role : w.roles) put(role);
-    std::visit(*this, w.options);
+    word(w.name());
+    for (const std::string& role : w.roles) word(role);
+    for (const auto& [name, value] : w.law->settings()) word(name + "=" + value);
   }
-  void operator()(const AttentionOptions& o) {
-    put(scale(o.scale), int(o.direction), o.window, o.sinks, int(o.kernel), o.order, int(o.normaliser), scale(o.eps));
-    if (o.clamp < std::numeric_limits<double>::infinity()) put("clamp", o.clamp);
-  }
-  void operator()(const ScalarDecayOptions& o) { put(scale(o.scale), int(o.normaliser), int(o.direction), o.eps); }
-  void operator()(const ChannelDecayOptions& o) { put(scale(o.scale), int(o.read)); }
-  void operator()(const DeltaOptions& o) { put(scale(o.scale), o.l2norm); }
   void operator()(const auto&) {}
 };
 }  // namespace
@@ -65,11 +96,9 @@ std::string dump(const Graph& graph) {
   std::ostringstream text;
   text.precision(17);
   text << graph.preset << " width=" << graph.width << '\n';
-  // No limit is no part of what runs, and files from before there was one keep their fingerprints.
-  for (const auto& [name, value] : graph.options)
-    if (value != "inf") text << name << '=' << value << '\n';
+  for (const auto& [name, value] : graph.changed) text << name << '=' << value << '\n';
   for (const Node& node : graph.nodes) {
-    text << node.work.index() << ' ' << node.heads << 'x' << node.size << ' ' << node.parameters;
+    text << name_of(node.work) << ' ' << node.heads << 'x' << node.size << ' ' << node.parameters;
     std::visit(Dump{text}, node.work);
     for (const int input : node.inputs) text << " #" << input;
     text << '\n';

@@ -1,18 +1,38 @@
 #include "isomer/mixers/graph.h"
 
 #include <algorithm>
+#include <array>
+
+#include "isomer/base/error.h"
+#include "isomer/laws/values.h"
 
 namespace isomer::graph {
 
 namespace {
-template <class... F>
-struct Overload : F... {
-  using F::operator()...;
-};
-// Clang 14 asks for it.
-template <class... F>
-Overload(F...) -> Overload<F...>;
+// In the order of Work. Files hold these names: they stay as they are.
+constexpr std::array<std::string_view, 30> kNames{
+    "input",          "linear",         "head_linear", "parameter", "convolution",     "shift",      "map",
+    "combine",        "gate",           "heads",       "repeat",    "normalise",       "rotary",     "rotate",
+    "running_sum",    "mean",           "concat",      "slice",     "softmax",         "square_sum", "taylor_features",
+    "position",       "position_table", "psi",         "local_sum", "local_image_sum", "detach",     "law",
+    "share_of_heads", "from_first"};
+static_assert(kNames.size() == std::variant_size_v<Work>, "every kind of node has a name");
 }  // namespace
+
+void Law::add(std::string_view role) {
+  const int place = law->law().input(role);
+  require(place >= 0, std::string(name()).c_str(), "unknown input ", role);
+  roles.emplace_back(role);
+  places.push_back(std::size_t(place));
+  given.add(std::size_t(place));
+}
+
+int Law::find(std::string_view role) const {
+  const auto at = std::find(roles.begin(), roles.end(), role);
+  return at == roles.end() ? -1 : int(at - roles.begin());
+}
+
+std::string_view name_of(const Work& work) { return kNames[work.index()]; }
 
 std::vector<int> taken(const Graph& graph) {
   std::vector<int> all;
@@ -23,12 +43,14 @@ std::vector<int> taken(const Graph& graph) {
 
 std::string shared_name(const Graph& graph, const Node& node) { return "shared." + graph.preset + "." + node.parameters; }
 
-std::string_view name_of(const Law& law) {
-  return std::visit(
-      Overload{[](const AttentionOptions&) { return "attention"; }, [](const ScalarDecayOptions&) { return "scalar_decay"; },
-               [](const ChannelDecayOptions&) { return "channel_decay"; }, [](const DeltaOptions&) { return "delta"; },
-               [](const ScanOptions&) { return "scan"; }, [](const ScanS6Options&) { return "scan"; }},
-      law.options);
+LawSizes law_sizes(const Graph& graph, const Node& node, Index B, Index T) {
+  const auto& law = std::get<Law>(node.work);
+  ValueShapes shapes{};
+  for (std::size_t i = 0; i < law.places.size(); ++i) {
+    const Node& input = graph.nodes[std::size_t(node.inputs[i])];
+    shapes[law.places[i]] = {B, T, input.heads, input.size};
+  }
+  return sizes_of(*law.law, law.given, shapes);
 }
 
 bool causal(const Graph& graph) {
@@ -36,10 +58,7 @@ bool causal(const Graph& graph) {
     if (const auto* mean = std::get_if<Mean>(&node.work)) return !mean->causal;
     if (std::holds_alternative<LocalImageSum>(node.work)) return true;
     const auto* law = std::get_if<Law>(&node.work);
-    if (law == nullptr) return false;
-    if (const auto* a = std::get_if<AttentionOptions>(&law->options)) return a->direction != AttentionOptions::Direction::causal;
-    const auto* s = std::get_if<ScalarDecayOptions>(&law->options);
-    return s != nullptr && s->direction != ScalarDecayOptions::Direction::causal;
+    return law != nullptr && !law->law->causal();
   };
   return std::none_of(graph.nodes.begin(), graph.nodes.end(), looks_ahead);
 }

@@ -2,6 +2,7 @@
 // A mixer as data: a small graph from the layer's input to its output. Presets build it (builder.h), nn runs it, and costs,
 // equations, state sizes and fingerprints are read off it. A node's value is [B, T, heads, size]; one made of parameters alone is
 // [1, 1, heads, size], the same for every token.
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -11,11 +12,7 @@
 #include "isomer/kernels/elementwise/binary.h"
 #include "isomer/kernels/elementwise/unary.h"
 #include "isomer/kernels/norm/norm.h"
-#include "isomer/laws/attention/attention.h"
-#include "isomer/laws/channel_decay/channel_decay.h"
-#include "isomer/laws/delta/delta.h"
-#include "isomer/laws/scalar_decay/scalar_decay.h"
-#include "isomer/laws/scan/scan.h"
+#include "isomer/laws/bound_law.h"
 #include "isomer/mixers/parameter_init.h"
 
 namespace isomer::graph {
@@ -119,11 +116,18 @@ struct LocalImageSum {
 };
 /// No gradient goes back.
 struct Detach {};
-struct ScanS6Options {};
-/// A law on inputs named by their roles as in `isomer apply`. Complex scans give h and h_imag side by side.
+/// A law on inputs named by their roles as in `isomer apply`. Several outputs (complex scans: h and h_imag) are side by side.
 struct Law {
-  std::variant<AttentionOptions, ScalarDecayOptions, ChannelDecayOptions, DeltaOptions, ScanOptions, ScanS6Options> options;
-  std::vector<std::string> roles;  // one an input
+  std::shared_ptr<const BoundLaw> law;
+  std::vector<std::string> roles = {};   // one an input
+  std::vector<std::size_t> places = {};  // of the roles among the law's inputs
+  isomer::Given given = {};
+
+  [[nodiscard]] std::string_view name() const { return law->law().name(); }
+  /// One more input.
+  void add(std::string_view role);
+  /// The place of a role among the node's inputs, or −1.
+  [[nodiscard]] int find(std::string_view role) const;
 };
 /// Softmax over the heads, then the sum of heads begin … end − 1: [H, N] → [1, N].
 struct ShareOfHeads {
@@ -134,7 +138,6 @@ struct FromFirst {
   std::string name;
 };
 
-// Fingerprints have the places of kinds in this list: new ones come last.
 using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Repeat, Normalise,
                           Rotary, Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures, Position,
                           PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads, FromFirst>;
@@ -159,6 +162,7 @@ struct Graph {
   std::string law;  // the main one, for tables
   Index width = 0;
   std::vector<std::pair<std::string, std::string>> options;  // as resolved, in the order they were read
+  Settings changed = {};                                     // those of them that are not at their defaults
   std::vector<Node> nodes;
   std::vector<Given> given = {};
 };
@@ -167,8 +171,10 @@ struct Graph {
 [[nodiscard]] std::vector<int> taken(const Graph& graph);
 /// How a shared parameter is called in the model.
 [[nodiscard]] std::string shared_name(const Graph& graph, const Node& node);
-/// The law's name as in `isomer apply`.
-[[nodiscard]] std::string_view name_of(const Law& law);
+/// The sizes of a law node's call on B sequences of T tokens.
+[[nodiscard]] LawSizes law_sizes(const Graph& graph, const Node& node, Index B, Index T);
+/// The name of a kind of node, for fingerprints.
+[[nodiscard]] std::string_view name_of(const Work& work);
 /// Does the mixer need the whole sequence at once (bidirectional, global, images)?
 [[nodiscard]] bool causal(const Graph& graph);
 

@@ -167,6 +167,24 @@ Var<T> Mixer<T>::run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const Carrie
 }
 
 template <class T>
+void Mixer<T>::set_window(Index window) {
+  laws_ = nullptr;
+  if (window <= 0) return;
+  const auto [at, is_new] = windows_.try_emplace(window, graph_.nodes.size());
+  laws_ = &at->second;
+  for (std::size_t i = 0; is_new && i < graph_.nodes.size(); ++i) {
+    const auto* work = std::get_if<graph::Law>(&graph_.nodes[i].work);
+    if (work == nullptr) continue;
+    Settings settings = work->law->settings();
+    // A law that sees everything, or knows no window, stays as it is.
+    const auto own = settings.find("window");
+    if (own == settings.end()) continue;
+    own->second = std::to_string(window);
+    at->second[i] = work->law->law().bind(settings);
+  }
+}
+
+template <class T>
 Var<T> Mixer<T>::forward(Tape<T>& tape, Var<T> x, const Carried<T>& carried) {
   return run(tape, x, nullptr, carried);
 }

@@ -11,6 +11,7 @@
 // Its parameters are in the store, under `prefix`; draw them with initialise(). Linear nodes of one input are one product.
 // prefill and step give what forward gives for the same tokens, wherever the sequence is cut, and leave nothing on the tape to go
 // back through. A mixer serves one thread at a time. After the first call nothing is allocated but what a state grows by.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,7 @@ class Mixer {
   [[nodiscard]] Var<T> step(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried = {});
 
   /// The window of attention layers that have one, in forward(); 0: their own. Other layers have none.
-  void set_window(Index window) { window_ = window; }
+  void set_window(Index window);
 
   /// For checks: the form in which laws run in forward(), if they offer it.
   void set_form(Form form) { form_ = form; }
@@ -91,8 +92,15 @@ class Mixer {
 
   graph::Graph graph_;
   std::vector<int> taken_;  // of the graph
+  [[nodiscard]] const BoundLaw& law_at(std::size_t node) const {
+    return laws_ != nullptr && (*laws_)[node] != nullptr ? *(*laws_)[node] : *std::get<graph::Law>(graph_.nodes[node].work).law;
+  }
+
   Form form_ = Form::automatic;
-  Index window_ = 0;
+  // Laws with another window, by node, for every window there was: what is on a tape goes back through its own.
+  using Laws = std::vector<std::shared_ptr<const BoundLaw>>;
+  std::map<Index, Laws> windows_;
+  const Laws* laws_ = nullptr;  // those of now; null: the graph's
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one
   MixerSchedule schedule_;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "isomer/base/error.h"
+#include "isomer/laws/bound_law.h"
 #include "isomer/mixers/fingerprint.h"
 #include "isomer/nn/mixer_dsf.h"
 #include "isomer/nn/small_layer.h"
@@ -120,7 +121,7 @@ void check_forms(const graph::Graph& graph, Context& context, Rows& rows) {
   const auto offered = [&](Form form) {
     return std::ranges::all_of(calls, [&](const LawCall& call) {
       const Law& law = find_law(call.law);
-      return std::ranges::count(law.forms(), form) > 0 && law.offers(form, call.settings);
+      return std::ranges::count(law.forms(), form) > 0 && law.bind(call.settings)->offers(form);
     });
   };
   layer.mixer().set_form(Form::reference);

@@ -1,6 +1,5 @@
 #pragma once
 // One pass over the nodes of a mixer. Used by the mixer only.
-#include "isomer/nn/law_roles.h"
 #include "isomer/nn/mixer.h"
 
 namespace isomer {
@@ -60,13 +59,6 @@ class MixerRun {
 
   // Laws (mixer_laws.cc).
   Var<T> run(const graph::Law&);
-  [[nodiscard]] Var<T> role(const LawRoles& law, std::string_view name) const;
-  Var<T> law(const LawRoles&, const AttentionOptions&);
-  Var<T> law(const LawRoles&, const ScalarDecayOptions&);
-  Var<T> law(const LawRoles&, const ChannelDecayOptions&);
-  Var<T> law(const LawRoles&, const DeltaOptions&);
-  Var<T> law(const LawRoles&, const ScanOptions&);
-  Var<T> law(const LawRoles&, const graph::ScanS6Options&);
 
   Mixer<T>& mixer_;
   Tape<T>& tape_;

@@ -4,9 +4,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/io/safetensors.h"
-#include "isomer/laws/scalar_decay/scalar_decay_reference.h"
 #include "isomer/mixers/fingerprint.h"
-#include "isomer/nn/law_roles.h"
 
 namespace isomer {
 
@@ -30,44 +28,19 @@ struct Start {
   NodeState<T> operator()(const graph::LocalSum& w) const { return {.arrays = {{"tail", {B, w.width - 1, channels(0)}}}}; }
   NodeState<T> operator()(const graph::RunningSum&) const { return {.sums = {{"sum", {B, input(0).heads, input(0).size}}}}; }
   NodeState<T> operator()(const graph::Mean&) const { return {.sums = {{"sum", {B, input(0).heads, input(0).size}}}}; }
-  NodeState<T> operator()(const graph::Law& law) const {
-    return std::visit([&](const auto& options) { return of(LawRoles{graph, node, law}, options); }, law.options);
-  }
-  NodeState<T> operator()(const auto&) const { return {}; }
-
-  NodeState<T> of(const LawRoles& law, const AttentionOptions& options) const {
-    NodeState<T> state;
-    state.attention.emplace(
-        typename AttentionState<T>::Shape{
-            .B = B, .H = law.heads(), .Gk = law["k"].heads, .Gv = law["v"].heads, .K = law["k"].size, .V = law["v"].size},
-        options);
-    return state;
-  }
-  NodeState<T> of(const LawRoles& law, const ScalarDecayOptions& options) const {
-    using enum ScalarDecayOptions::Normaliser;
-    const Index H = law.heads(), K = law["k"].size, V = law["v"].size;
-    NodeState<T> state{.arrays = {{"state", {B, H, K, V}}}};
-    if (options.normaliser != none) state.arrays.emplace_back("norm", std::vector<Index>{B, H, K});
-    if (options.normaliser == max) state.arrays.emplace_back("max", std::vector<Index>{B, H}, T(scalar_decay_detail::kNothing));
-    if (options.normaliser == subtract) {
-      state.arrays.emplace_back("value_sum", std::vector<Index>{B, H, V});
-      state.arrays.emplace_back("count", std::vector<Index>{B});
+  NodeState<T> operator()(const graph::Law& work) const {
+    const LawSizes sizes = graph::law_sizes(graph, node, B, 1);
+    NodeState<T> state{.stream = work.law->start(type_of<T>, sizes)};
+    const std::span<const StateSpec> specs = work.law->law().states();
+    for (std::size_t i = 0; i < specs.size() && state.stream == nullptr; ++i) {
+      if (!work.law->has_state(specs[i], work.given)) continue;
+      std::vector<Index> shape;
+      for (const Letter letter : work.law->state_axes(specs[i], work.given)) shape.push_back(sizes[letter]);
+      state.arrays.emplace_back(specs[i].name, std::move(shape), T(specs[i].start), i);
     }
     return state;
   }
-  NodeState<T> of(const LawRoles& law, const ScanOptions&) const {
-    const Index N = law["x"].heads * law["x"].size;
-    NodeState<T> state{.arrays = {{"state", {B, N}}}};
-    if (law.has("angle") || law.has("x_imag")) state.arrays.emplace_back("imag", std::vector<Index>{B, N});
-    return state;
-  }
-  NodeState<T> of(const LawRoles& law, const graph::ScanS6Options&) const {
-    return {.arrays = {{"state", {B, law["x"].heads * law["x"].size, law["b"].heads * law["b"].size}}}};
-  }
-  /// channel_decay and delta.
-  NodeState<T> of(const LawRoles& law, const auto&) const {
-    return {.arrays = {{"state", {B, law.heads(), law["k"].size, law["v"].size}}}};
-  }
+  NodeState<T> operator()(const auto&) const { return {}; }
 };
 
 template <class U>
@@ -119,11 +92,22 @@ Index batch_of_file(const Tensors& tensors, const std::string& name, Index bytes
 }
 
 template <class T>
-StateArray<T>::StateArray(std::string_view own_name, std::vector<Index> own_shape, T value)
-    : name(own_name), shape(std::move(own_shape)) {
+StateArray<T>::StateArray(std::string_view own_name, std::vector<Index> own_shape, T value, std::size_t own_place)
+    : name(own_name), shape(std::move(own_shape)), place(own_place) {
   Index size = 1;
   for (const Index n : shape) size *= n;
   data.assign(std::size_t(size), value);
+}
+
+template <class T>
+LawView StateArray<T>::tensor() {
+  LawView view{.data = data.data(), .type = type_of<T>, .rank = int(shape.size())};
+  Index stride = 1;
+  for (std::size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) {
+    view.shape[axis] = shape[axis];
+    view.stride[axis] = stride;
+  }
+  return view;
 }
 
 template <class T>
@@ -140,7 +124,7 @@ Index MixerState<T>::bytes() const {
   for (const NodeState<T>& node : nodes_) {
     for (const auto& array : node.arrays) bytes += Index(array.data.size() * sizeof(T));
     for (const auto& sum : node.sums) bytes += Index(sum.data.size() * sizeof(double));
-    if (node.attention) bytes += node.attention->bytes();
+    if (node.stream != nullptr) bytes += node.stream->bytes();
   }
   return bytes;
 }
@@ -153,7 +137,7 @@ void MixerState<T>::add_to(Tensors& tensors, const std::string& prefix) const {
     const std::string own = prefix + "nodes." + std::to_string(i) + ".";
     for (const auto& array : nodes_[i].arrays) tensors.insert_or_assign(own + std::string(array.name), tensor_of(array));
     for (const auto& sum : nodes_[i].sums) tensors.insert_or_assign(own + std::string(sum.name), tensor_of(sum));
-    if (nodes_[i].attention) nodes_[i].attention->add_to(tensors, own);
+    if (nodes_[i].stream != nullptr) nodes_[i].stream->add_to(tensors, own);
   }
 }
 
@@ -167,7 +151,7 @@ void MixerState<T>::assign(const Tensors& tensors, const std::string& prefix) {
     const std::string own = prefix + "nodes." + std::to_string(i) + ".";
     for (auto& array : next.nodes_[i].arrays) read(tensors, own, array);
     for (auto& sum : next.nodes_[i].sums) read(tensors, own, sum);
-    if (next.nodes_[i].attention) next.nodes_[i].attention->assign(tensors, own);
+    if (next.nodes_[i].stream != nullptr) next.nodes_[i].stream->assign(tensors, own);
   }
   *this = std::move(next);
 }

@@ -7,13 +7,12 @@
 //   MixerState<float> fork = state;                      // two continuations of one prompt
 //   state.save("state.safetensors");
 //   MixerState<float> later = mixer.load("state.safetensors");
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "isomer/base/tensor.h"
-#include "isomer/laws/attention/attention.h"
 #include "isomer/mixers/graph.h"
 
 namespace isomer {
@@ -24,8 +23,10 @@ struct StateArray {
   std::string_view name;
   std::vector<Index> shape;
   std::vector<T> data;
+  std::size_t place = 0;  // of a law's: among its states
 
-  StateArray(std::string_view own_name, std::vector<Index> own_shape, T value = T(0));
+  StateArray(std::string_view own_name, std::vector<Index> own_shape, T value = T(0), std::size_t own_place = 0);
+  [[nodiscard]] LawView tensor();
   template <int R>
   [[nodiscard]] View<T, R> view() {
     View<T, R> view{data.data(), {}, {}};
@@ -38,12 +39,25 @@ struct StateArray {
   }
 };
 
+/// An owned object whose copies are its clones.
+template <class Object>
+class Copied : public std::unique_ptr<Object> {
+ public:
+  Copied() = default;
+  Copied(std::unique_ptr<Object> own) : std::unique_ptr<Object>(std::move(own)) {}  // NOLINT(google-explicit-constructor)
+  Copied(const Copied& other) : std::unique_ptr<Object>(other ? other->clone() : nullptr) {}
+  Copied(Copied&&) noexcept = default;
+  Copied& operator=(const Copied& other) { return *this = Copied(other); }
+  Copied& operator=(Copied&&) noexcept = default;
+  ~Copied() = default;
+};
+
 /// Of one node of the graph; most have none.
 template <class T>
 struct NodeState {
   std::vector<StateArray<T>> arrays = {};
   std::vector<StateArray<double>> sums = {};
-  std::optional<AttentionState<T>> attention = {};
+  Copied<LawStream> stream = {};  // of a law that keeps more than arrays of fixed sizes
 };
 
 template <class T>

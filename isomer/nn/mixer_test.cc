@@ -111,7 +111,7 @@ TEST(MixerCases, HaveNodesOfEveryKindAndLawsWithEveryOptionalInput) {
       for (const graph::Node& node : build_small(*preset, what).nodes) {
         kinds.insert(node.work.index());
         if (const auto* law = std::get_if<graph::Law>(&node.work))
-          for (const std::string& role : law->roles) roles.insert(std::string(graph::name_of(*law)) + "." + role);
+          for (const std::string& role : law->roles) roles.insert(std::string(law->name()) + "." + role);
       }
   EXPECT_EQ(kinds.size(), std::variant_size_v<graph::Work>);
   for (const Law* law : laws())

@@ -9,7 +9,8 @@
 #include "isomer/autograd/loss.h"
 #include "isomer/base/error.h"
 #include "isomer/kernels/elementwise/sum.h"
-#include "isomer/nn/law_roles.h"
+#include "isomer/laws/attention/attention_law.h"
+#include "isomer/laws/scalar_decay/scalar_decay_law.h"
 
 namespace isomer {
 
@@ -23,20 +24,20 @@ struct Read {
     for (const graph::Node& node : graph.nodes) {
       const auto* here = std::get_if<graph::Law>(&node.work);
       if (here == nullptr) continue;
-      const LawRoles roles{graph, node, *here};
-      if (law != nullptr || !roles.has("q") || !roles.has("k")) {
+      if (law != nullptr || here->find("q") < 0 || here->find("k") < 0) {
         law = nullptr;
         return;
       }
       law = here;
-      q = node.inputs[std::size_t(roles.find("q"))];
-      k = node.inputs[std::size_t(roles.find("k"))];
+      q = node.inputs[std::size_t(here->find("q"))];
+      k = node.inputs[std::size_t(here->find("k"))];
     }
   }
   /// The law's options, if it is of this kind and reads q, k and v alone.
-  template <class Options>
-  [[nodiscard]] const Options* plain() const {
-    return law != nullptr && law->roles.size() == 3 ? std::get_if<Options>(&law->options) : nullptr;
+  template <class Bound>
+  [[nodiscard]] auto plain() const {
+    const auto* own = law != nullptr && law->roles.size() == 3 ? dynamic_cast<const Bound*>(law->law.get()) : nullptr;
+    return own != nullptr ? &own->options() : nullptr;
   }
 };
 
@@ -50,8 +51,8 @@ class Pupil {
         ours_(mixer_.graph()),
         given_(mixer_.graph().given.size()),
         report_{.layer = layer} {
-    const auto* softmax = theirs_.plain<AttentionOptions>();
-    const auto* linear = ours_.plain<ScalarDecayOptions>();
+    const auto* softmax = theirs_.plain<BoundAttention>();
+    const auto* linear = ours_.plain<BoundScalarDecay>();
     if (softmax == nullptr || linear == nullptr) return;
     const bool normalised = softmax->kernel == AttentionOptions::Kernel::exp &&
                             softmax->normaliser == AttentionOptions::Normaliser::sum &&

@@ -126,7 +126,7 @@ class Backward {
       if (!plan_.steps[s].map()) arrives_[at(plan_.steps[s].b)] = true;
     }
   }
-  static bool has_slope(const FusedStep& step) { return step.f != Unary::identity && step.f != Unary::affine; }
+  static bool has_slope(const FusedStep& step) { return info_of(step.f).bends; }
   /// Which steps are computed again.
   void find_needed() {
     for (std::size_t s = plan_.steps.size(); s-- > 0;) {

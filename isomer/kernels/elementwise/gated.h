@@ -4,18 +4,15 @@
 //   gated<float>(Unary::silu, g, x, y, context);
 //   gated_vjp<float>(Unary::silu, g, x, dy, {.dg = dg, .dx = dx}, context);
 //
-// f is sigmoid, silu or gelu; for other functions, and for other shapes of g, use unary.h and binary.h. All views have one
-// shape, [B, T, H, D], and any strides, dense ones fast; g and x may be halves of one projection. y may be g or x; a gradient
-// that is set may be any input, and the two do not overlap.
+// f is one that is_gate() (sigmoid, silu, gelu); for other functions, and for other shapes of g, use unary.h and binary.h. All
+// views have one shape, [B, T, H, D], and any strides, dense ones fast; g and x may be halves of one projection. y may be g or x;
+// a gradient that is set may be any input, and the two do not overlap.
 #include "isomer/base/context.h"
 #include "isomer/base/view.h"
 #include "isomer/kernels/accumulate.h"
-#include "isomer/kernels/elementwise/unary.h"
+#include "isomer/kernels/elementwise/functions.h"
 
 namespace isomer {
-
-/// The functions that gates have.
-[[nodiscard]] constexpr bool is_gate(Unary f) { return f == Unary::sigmoid || f == Unary::silu || f == Unary::gelu; }
 
 template <class T>
 void gated(Unary f, View<const T, 4> g, View<const T, 4> x, View<T, 4> y, Context& context);

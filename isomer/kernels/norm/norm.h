@@ -20,6 +20,9 @@
 namespace isomer {
 
 enum class Norm { rms, layer, l2 };
+[[nodiscard]] constexpr const char* name_of(Norm kind) {
+  return kind == Norm::rms ? "rms" : kind == Norm::layer ? "layer" : "l2";
+}
 
 struct NormOptions {
   Norm kind = Norm::rms;

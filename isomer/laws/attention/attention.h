@@ -64,6 +64,8 @@ template <class T>
 struct AttentionTape {
   Buffer<T> sums;   // [B,T,H,V] before the normaliser, where o is not the same
   Buffer<T> scale;  // [B,T,H] log-sum of the weights (exp) or their sum (taylor)
+
+  [[nodiscard]] Index bytes() const { return (sums.size() + scale.size()) * Index(sizeof(T)); }
 };
 
 template <class T>

@@ -40,14 +40,6 @@ struct Work {
   }
 };
 
-/// Pairs of a query and a key that it sees.
-double pairs(const BenchCase& c, double S) {
-  const double T = double(c.T), w = double(c.window);
-  if (c.direction == "step") return S;
-  if (w == 0 || w >= T) return T * (T + 1) / 2;
-  return w * (w + 1) / 2 + (T - w) * w;
-}
-
 }  // namespace
 
 std::vector<BenchCase> bench_cases(bool quick) {
@@ -66,36 +58,27 @@ std::vector<BenchCase> bench_cases(bool quick) {
 }
 
 BenchWork prepare_bench(const BenchCase& c) {
-  require(c.variant == "causal" || c.variant == "window", "attention", "expected the variant causal or window, got ", c.variant);
-  const bool step = c.direction == "step";
-  const Index S = step ? std::max<Index>(c.S, 1) : c.T;
+  const Index S = c.direction == "step" ? std::max<Index>(c.S, 1) : c.T;
   auto work = std::make_shared<Work>(c, S);
-  const double once = double(c.B * c.H) * pairs(c, double(S)) * 2.0 * double(c.K + c.V);
-  BenchWork bench;
-  bench.state_bytes = double(c.H * (c.window > 0 ? std::min(c.window, S) : S) * (c.K + c.V)) * sizeof(float);
-  if (step) {
-    work->state =
-        std::make_unique<AttentionState<float>>(AttentionState<float>::Shape{c.B, c.H, c.H, c.H, c.K, c.V}, work->options);
-    const auto token = [](auto view, Index t) { return slice(view, 1, t, 1); };
-    for (Index t = 0; t < S; ++t) work->state->append(token(work->in.k, t), token(work->in.v, t), {});
-    // The state grows by a token a call; set it back now and then, so that what is timed stays a read of about S keys.
-    bench.run = [work, token, start = *work->state](Context& context) {
-      if (work->state->length() >= start.length() + 64) *work->state = start;
-      attention_step<float>({token(work->in.q, 0), token(work->in.k, 0), token(work->in.v, 0)}, work->options, *work->state,
-                            work->out, context);
-    };
-    bench.flops = once;
-    return bench;
-  }
-  const BenchHalves halves{
-      .forward = [work](Context& context) { attention(work->in, work->options, work->form, work->out, context); },
-      .backward =
-          [work](Context& context) {
-            attention_vjp(work->in, work->options, work->form, work->out, work->grad_o, work->grad, context);
-          },
-      .forward_flops = once,
-      .backward_flops = 2.5 * once};
-  return bench_work(c, halves, bench.state_bytes);
+  BenchWork bench =
+      bench_work(attention_law(), c,
+                 {.forward = [work](Context& context) { attention(work->in, work->options, work->form, work->out, context); },
+                  .backward =
+                      [work](Context& context) {
+                        attention_vjp(work->in, work->options, work->form, work->out, work->grad_o, work->grad, context);
+                      }});
+  if (c.direction != "step") return bench;
+  work->state =
+      std::make_unique<AttentionState<float>>(AttentionState<float>::Shape{c.B, c.H, c.H, c.H, c.K, c.V}, work->options);
+  const auto token = [](auto view, Index t) { return slice(view, 1, t, 1); };
+  for (Index t = 0; t < S; ++t) work->state->append(token(work->in.k, t), token(work->in.v, t), {});
+  // The state grows by a token a call; set it back now and then, so that what is timed stays a read of about S keys.
+  bench.run = [work, token, start = *work->state](Context& context) {
+    if (work->state->length() >= start.length() + 64) *work->state = start;
+    attention_step<float>({token(work->in.q, 0), token(work->in.k, 0), token(work->in.v, 0)}, work->options, *work->state,
+                          work->out, context);
+  };
+  return bench;
 }
 
 }  // namespace isomer::attention_detail

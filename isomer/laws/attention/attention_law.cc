@@ -1,54 +1,66 @@
 #include "isomer/laws/attention/attention_law.h"
 
+#include <algorithm>
 #include <array>
 
-#include "isomer/laws/attention/attention.h"
-#include "isomer/laws/named_call.h"
+#include "isomer/base/error.h"
+#include "isomer/laws/equation_text.h"
+#include "isomer/laws/option_table.h"
 
 namespace isomer {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kKernels{"exp", "taylor"};
+using Kernel = AttentionOptions::Kernel;
+using Normaliser = AttentionOptions::Normaliser;
+
+// Places of the specs below.
+enum In : std::size_t { q, k, v, log_forget, gate };
+enum Out : std::size_t { o, log_sum };
+
+constexpr std::array<std::string_view, 2> kKernels{"exp", "taylor"}, kFlag{"true", "false"};
 constexpr std::array<std::string_view, 7> kNormalisers{"sum", "l2", "rms", "layer", "count", "gate", "none"};
 
+const OptionTable<AttentionOptions>& kOptions() {
+  using O = AttentionOptions;
+  static const OptionTable<O> table(
+      {option<&O::scale>("scale", "factor of the logits", "K^-1/2"),
+       option<&O::clamp>("clamp", "the largest logit; what is above is cut to it and gets no gradient"),
+       option<&O::direction>("causal", "a query sees no later key", {}, kFlag),
+       option<&O::window>("window", "keys a query sees, itself included; 0: all"),
+       option<&O::sinks>("sinks", "first keys of a sequence that stay visible"),
+       option<&O::kernel>("kernel", "exp | taylor", {}, kKernels), option<&O::order>("order", "of the Taylor polynomial"),
+       option<&O::normaliser>("normaliser", "sum | l2 | rms | layer | count | gate | none", {}, kNormalisers),
+       option<&O::eps>("eps", "keeps the normaliser from dividing by zero", "sum 0, l2 1e-12, rms 1e-6, layer 1e-5")});
+  return table;
+}
+
 AttentionOptions options_from(const Settings& settings) {
-  AttentionOptions o;
-  if (settings.contains("scale")) o.scale = read_number(settings, "scale", 0);
-  o.clamp = read_limit(settings, "clamp");
-  if (settings.contains("eps")) o.eps = read_number(settings, "eps", 0);
-  if (!read_bool(settings, "causal", true)) o.direction = AttentionOptions::Direction::bidirectional;
-  o.window = read_size(settings, "window", 0);
-  o.sinks = read_size(settings, "sinks", 0);
-  o.kernel = AttentionOptions::Kernel(read_choice(settings, "kernel", kKernels));
-  o.order = int(read_size(settings, "order", 2));
-  o.normaliser = AttentionOptions::Normaliser(read_choice(settings, "normaliser", kNormalisers));
-  require(!settings.contains("order") || o.kernel == AttentionOptions::Kernel::taylor, "attention",
-          "expected order only with kernel=taylor");
-  return o;
+  const AttentionOptions options = kOptions().read(settings);
+  require(!settings.contains("order") || options.kernel == Kernel::taylor, "attention", "expected order only with kernel=taylor");
+  return options;
 }
 
 template <class T>
-Tensors run_typed(const Call& call, const Sizes& sizes) {
-  NamedCall<T> x{call, sizes};
-  const AttentionInputs<T> in{.q = x.input("q"),
-                              .k = x.input("k"),
-                              .v = x.input("v"),
-                              .log_forget = x.input("log_forget"),
-                              .gate = x.input("gate"),
-                              .offsets = x.offsets()};
-  const AttentionOptions options = options_from(call.settings);
-  AttentionTape<T> tape;
-  AttentionOutputs<T> forward{.o = x.output("o", "B T H V"), .tape = &tape};
-  if (options.kernel == AttentionOptions::Kernel::exp && options.normaliser == AttentionOptions::Normaliser::sum)
-    forward.log_sum = x.output("log_sum", "B T H");
-  attention(in, options, call.form, forward, call.context);
-  if (!x.given("grad_o")) return std::move(x.out);
-  attention_vjp(
-      in, options, call.form, forward, View<const T, 4>(x.input("grad_o")),
-      {.q = x.like("q"), .k = x.like("k"), .v = x.like("v"), .log_forget = x.like("log_forget"), .gate = x.like("gate")},
-      call.context);
-  return std::move(x.out);
+AttentionInputs<T> inputs_of(const LawViews& in, std::span<const std::int64_t> offsets) {
+  return {.q = in[q], .k = in[k], .v = in[v], .log_forget = in[log_forget], .gate = in[gate], .offsets = offsets};
+}
+
+template <class T>
+AttentionOutputs<T> outputs_of(const LawViews& out, const LawRun& run) {
+  return {.o = out[o], .log_sum = out[log_sum], .tape = run.tape != nullptr ? &run.tape->as<AttentionTape<T>>() : nullptr};
+}
+
+/// Keys that T queries see, all in all; they are the last of S positions.
+double pairs(const AttentionOptions& options, Index T, Index S) {
+  const bool causal = options.direction == AttentionOptions::Direction::causal;
+  double sum = 0;
+  for (Index t = S - T; t < S; ++t) {
+    const Index first = options.window > 0 ? std::max<Index>(0, t - options.window + 1) : 0;
+    const Index last = causal ? t : options.window > 0 ? std::min(S - 1, t + options.window - 1) : S - 1;
+    sum += double(last - first + 1 + std::min(options.sinks, first));
+  }
+  return sum;
 }
 
 class AttentionLaw final : public Law {
@@ -70,38 +82,22 @@ class AttentionLaw final : public Law {
     static constexpr std::array<TensorSpec, 2> specs{{{"o", "B T H V"}, {"log_sum", "B T H", Domain::scale}}};
     return specs;
   }
-  [[nodiscard]] std::span<const OptionSpec> options() const override {
-    static constexpr std::array<OptionSpec, 9> specs{
-        {{"scale", "K^-1/2", "factor of the logits"},
-         {"clamp", "inf", "the largest logit; what is above is cut to it and gets no gradient"},
-         {"causal", "true", "a query sees no later key"},
-         {"window", "0", "keys a query sees, itself included; 0: all"},
-         {"sinks", "0", "first keys of a sequence that stay visible"},
-         {"kernel", "exp", "exp | taylor"},
-         {"order", "2", "of the Taylor polynomial"},
-         {"normaliser", "sum", "sum | l2 | rms | layer | count | gate | none"},
-         {"eps", "sum 0, l2 1e-12, rms 1e-6, layer 1e-5", "keeps the normaliser from dividing by zero"}}};
-    return specs;
-  }
+  [[nodiscard]] std::span<const OptionSpec> options() const override { return kOptions().specs(); }
   [[nodiscard]] std::span<const Form> forms() const override {
     static constexpr std::array all{Form::reference, Form::step, Form::chunk, Form::parallel};
     return all;
   }
   [[nodiscard]] std::span<const Case> cases() const override;
-  [[nodiscard]] bool uses(std::string_view tensor, const Settings& settings, const Tensors&) const override {
-    const AttentionOptions o = options_from(settings);
-    if (tensor == "gate") return o.normaliser == AttentionOptions::Normaliser::gate;
-    if (tensor == "log_forget") return o.direction == AttentionOptions::Direction::causal;
-    if (tensor == "log_sum")
-      return o.kernel == AttentionOptions::Kernel::exp && o.normaliser == AttentionOptions::Normaliser::sum;
-    return true;
-  }
   [[nodiscard]] double tolerance(std::string_view quantity) const override {
     // Logits of ±100 lose 100 epsilon by themselves; everything else stays within a tenth of this.
     return quantity.starts_with("grad_") ? 256 : 96;
   }
-  [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    return call.inputs.at("q").type() == Type::f32 ? run_typed<float>(call, sizes) : run_typed<double>(call, sizes);
+  [[nodiscard]] std::shared_ptr<const BoundLaw> bind(const Settings& settings) const override {
+    return std::make_shared<BoundAttention>(options_from(settings));
+  }
+  [[nodiscard]] std::span<const BenchVariant> variants() const override {
+    static const std::vector<BenchVariant> all{{.name = "causal"}, {.name = "window"}};
+    return all;
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return attention_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return attention_detail::prepare_bench(what); }
@@ -165,6 +161,98 @@ std::span<const Case> AttentionLaw::cases() const {
 const Law& attention_law() {
   static const AttentionLaw law;
   return law;
+}
+
+BoundAttention::BoundAttention(const AttentionOptions& options) : options_(options) {
+  if (options_.kernel != Kernel::taylor) options_.order = AttentionOptions{}.order;
+}
+
+Settings BoundAttention::settings() const { return kOptions().write(options_); }
+
+bool BoundAttention::causal() const { return options_.direction == AttentionOptions::Direction::causal; }
+
+bool BoundAttention::uses(std::string_view tensor, Given) const {
+  if (tensor == "gate") return options_.normaliser == Normaliser::gate;
+  if (tensor == "log_forget") return causal();
+  if (tensor == "log_sum") return options_.kernel == Kernel::exp && options_.normaliser == Normaliser::sum;
+  return true;
+}
+
+void BoundAttention::forward(const LawViews& in, const LawViews& out, const LawRun& run) const {
+  with_type(in[q].type, [&]<class T>() {
+    attention<T>(inputs_of<T>(in, run.offsets), options_, run.form, outputs_of<T>(out, run), run.context);
+  });
+}
+
+void BoundAttention::backward(const LawViews& in, const LawViews& out, const LawViews& grad_out, const LawViews& grad_in,
+                              const LawRun& run) const {
+  with_type(in[q].type, [&]<class T>() {
+    attention_vjp<T>(
+        inputs_of<T>(in, run.offsets), options_, run.form, outputs_of<T>(out, run), grad_out[o],
+        {.q = grad_in[q], .k = grad_in[k], .v = grad_in[v], .log_forget = grad_in[log_forget], .gate = grad_in[gate]},
+        run.context);
+  });
+}
+
+std::string BoundAttention::plan_reason(const LawSizes& sizes, const Choice& choice) const {
+  if (choice.form == Form::step) return BoundLaw::plan_reason(sizes, choice);
+  return "tiles of queries and keys; a softmax that runs along them never holds a row of all keys";
+}
+
+double BoundAttention::flops(const LawSizes& s, Given, LawPass pass, Form) const {
+  const double seen = pass == LawPass::step ? double(s.S) : pairs(options_, s.T, s.S);
+  const double once = double(s.B * s.H) * seen * 2.0 * double(s.K + s.V);
+  return pass == LawPass::backward ? 2.5 * once : once;
+}
+
+StateSize BoundAttention::state_size(const LawSizes& s, Given given) const {
+  const Index each = s.Gk * s.K + s.Gv * s.V + (given[log_forget] ? s.H : 0);
+  if (options_.window > 0) return {.fixed = (options_.window + options_.sinks) * each};
+  return {.per_token = each};
+}
+
+double BoundAttention::taped_floats(const LawSizes& s, Given) const { return double(s.H * s.V + s.H); }
+
+StateDimension BoundAttention::state_dimension(const LawSizes& s, Given) const {
+  if (options_.window > 0) return {options_.window + options_.sinks, s.H * s.V};
+  return {1, s.H * s.V, true};
+}
+
+std::unique_ptr<LawStream> BoundAttention::start(Type type, const LawSizes& s) const {
+  std::unique_ptr<LawStream> stream;
+  with_type(type, [&]<class T>() {
+    const typename AttentionState<T>::Shape shape{.B = s.B, .H = s.H, .Gk = s.Gk, .Gv = s.Gv, .K = s.K, .V = s.V};
+    stream = std::make_unique<AttentionStream<T>>(AttentionState<T>(shape, options_));
+  });
+  return stream;
+}
+
+void BoundAttention::stream(const LawViews& in, const LawViews& out, LawStream& stream, Context& context) const {
+  with_type(in[q].type, [&]<class T>() {
+    attention_stream<T>(inputs_of<T>(in, {}), options_, static_cast<AttentionStream<T>&>(stream).state, {.o = out[o]}, context);
+  });
+}
+
+std::vector<std::string> BoundAttention::equations(Given given) const {
+  using equation_text::number, equation_text::factor;
+  std::string seen = causal() ? "s <= t" : "all s";
+  const std::string last = std::to_string(options_.window);
+  if (options_.window > 0) seen = causal() ? "t - " + last + " < s <= t" : "|t - s| < " + last;
+  if (options_.sinks > 0) seen += " or s < " + std::to_string(options_.sinks);
+  std::string logit = factor(options_.scale) + "q_t . k_s";
+  if (options_.clamp < std::numeric_limits<double>::infinity()) logit = "min(" + logit + ", " + number(options_.clamp) + ")";
+  const bool taylor = options_.kernel == Kernel::taylor;
+  std::string weight = "w_ts = " + (taylor ? "taylor" + std::to_string(options_.order) : std::string("exp")) + "(" + logit + ")";
+  if (given[log_forget]) weight += " exp(c_t - c_s),   c = running_sum(log_forget)";
+  const std::string sum = "sum_s w_ts v_s";
+  const std::array<std::string, kNormalisers.size()> read{sum + " / sum_s w_ts",
+                                                          "l2_norm(" + sum + ")",
+                                                          "rms_norm(" + sum + ")",
+                                                          "layer_norm(" + sum + ")",
+                                                          sum + " / count(s)",
+                                                          "gate_t * " + sum + " / count(s)",
+                                                          sum};
+  return {weight + ",   " + seen, "o_t = " + read[std::size_t(options_.normaliser)]};
 }
 
 }  // namespace isomer

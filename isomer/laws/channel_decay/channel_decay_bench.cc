@@ -1,12 +1,10 @@
 // What `isomer bench` times of channel_decay.
 #include <memory>
 
-#include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/laws/bench_work.h"
 #include "isomer/laws/channel_decay/channel_decay.h"
 #include "isomer/laws/channel_decay/channel_decay_law.h"
-#include "isomer/laws/channel_decay/channel_decay_plan.h"
 
 namespace isomer::channel_decay_detail {
 
@@ -27,7 +25,6 @@ struct Work {
 
   explicit Work(const BenchCase& c)
       : form(c.form), memory(c.B * c.T * c.H * (6 * c.K + 4 * c.V) + 2 * c.H * c.K + c.B * c.H * c.K * c.V) {
-    require(c.variant == "gla" || c.variant == "rwkv6", "channel_decay", "expected the variant gla or rwkv6, got ", c.variant);
     const bool before = c.variant == "rwkv6";
     if (before) options.read = Read::before;
     options.chunk = c.chunk;
@@ -64,12 +61,6 @@ struct Work {
   float* next_ = memory.data();
 };
 
-/// Flops of a token of one head, from the cost model in channel_decay.h. Chunks are counted at 64 whatever is used.
-double flops(const BenchCase& c, double pair_factor, double state_factor) {
-  const double pairs = 64.0 * double(c.K + c.V);
-  return double(c.B * c.T * c.H) * (pair_factor * pairs + state_factor * double(c.K * c.V));
-}
-
 }  // namespace
 
 std::vector<BenchCase> bench_cases(bool quick) {
@@ -79,21 +70,17 @@ std::vector<BenchCase> bench_cases(bool quick) {
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) { return choose({.state = false, .tape = wants_backward(c)}, c.B * c.H, c.T, c.K, c.V); }
-
 BenchWork prepare_bench(const BenchCase& c) {
   auto work = std::make_shared<Work>(c);
   if (wants_backward(c)) work->out.tape = &work->tape;
-  const BenchHalves halves{
-      .forward = [work](Context& context) { channel_decay(work->in, work->options, work->form, work->out, context); },
-      .backward =
-          [work](Context& context) {
-            channel_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
-          },
-      .step_flops = flops(c, 0, 5),
-      .forward_flops = flops(c, 0, 4),
-      .backward_flops = flops(c, 2.5, 8)};
-  return bench_work(c, halves, double(sizeof(float)) * double(c.H * c.K * c.V));
+  return bench_work(
+      channel_decay_law(), c,
+      {.forward = [work](Context& context) { channel_decay(work->in, work->options, work->form, work->out, context); },
+       .backward =
+           [work](Context& context) {
+             channel_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad,
+                               context);
+           }});
 }
 
 }  // namespace isomer::channel_decay_detail

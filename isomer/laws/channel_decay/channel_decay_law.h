@@ -1,15 +1,36 @@
 #pragma once
-// `channel_decay` as the tools see it; C++ programs use channel_decay.h.
-#include "isomer/laws/law.h"
+// `channel_decay` as everything above the laws sees it; C++ programs use channel_decay.h.
+#include "isomer/laws/bound_law.h"
+#include "isomer/laws/channel_decay/channel_decay.h"
 
 namespace isomer {
 
 [[nodiscard]] const Law& channel_decay_law();
 
+class BoundChannelDecay final : public BoundLaw {
+ public:
+  explicit BoundChannelDecay(const ChannelDecayOptions& options = {});
+  [[nodiscard]] const ChannelDecayOptions& options() const { return options_; }
+
+  [[nodiscard]] const Law& law() const override { return channel_decay_law(); }
+  [[nodiscard]] Settings settings() const override;
+  [[nodiscard]] bool uses(std::string_view tensor, Given given) const override;
+  void forward(const LawViews& in, const LawViews& out, const LawRun& run) const override;
+  void backward(const LawViews& in, const LawViews& out, const LawViews& grad_out, const LawViews& grad_in,
+                const LawRun& run) const override;
+  [[nodiscard]] Choice plan(const LawSizes& sizes, Given given, bool taped) const override;
+  [[nodiscard]] double flops(const LawSizes& sizes, Given given, LawPass pass, Form form) const override;
+  [[nodiscard]] StateDimension state_dimension(const LawSizes& sizes, Given given) const override;
+  [[nodiscard]] std::vector<std::string> equations(Given given) const override;
+  [[nodiscard]] Dsf system(const DsfSource& from) const override;
+
+ private:
+  ChannelDecayOptions options_;
+};
+
 namespace channel_decay_detail {
 [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick);
 [[nodiscard]] BenchWork prepare_bench(const BenchCase& what);
-[[nodiscard]] Choice choose_bench(const BenchCase& what);
 }  // namespace channel_decay_detail
 
 }  // namespace isomer

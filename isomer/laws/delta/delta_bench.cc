@@ -3,12 +3,10 @@
 #include <cmath>
 #include <memory>
 
-#include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/laws/bench_work.h"
 #include "isomer/laws/delta/delta.h"
 #include "isomer/laws/delta/delta_law.h"
-#include "isomer/laws/delta/delta_plan.h"
 
 namespace isomer::delta_detail {
 
@@ -91,26 +89,16 @@ std::vector<BenchCase> bench_cases(bool quick) {
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) { return choose(c.variant == "rwkv7", wants_backward(c), c.T, c.K, c.V); }
-
 BenchWork prepare_bench(const BenchCase& c) {
-  bool known = false;
-  for (std::string_view variant : kVariants) known |= c.variant == variant;
-  require(known, "delta", "expected the variant plain, gated, kda or rwkv7, got ", c.variant);
   auto work = std::make_shared<Work>(c);
   if (wants_backward(c)) work->out.tape = &work->tape;
-  // From the cost model in delta.h. Chunks are counted at 24 whatever is used.
-  const double K = double(c.K), V = double(c.V), C = 24, heads = double(c.B * c.T * c.H);
-  const bool low_rank = c.variant == "rwkv7";
-  BenchHalves halves;
-  halves.forward = [work](Context& context) { delta(work->in, work->options, work->form, work->out, context); };
-  halves.backward = [work](Context& context) {
-    delta_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
-  };
-  halves.step_flops = heads * 7 * K * V;
-  halves.forward_flops = heads * (low_rank ? 8 : 6) * K * V;
-  halves.backward_flops = heads * (low_rank ? 12 * C * K + 8 * C * V + 16 * K * V : 6 * C * K + 4 * C * V + 12 * K * V);
-  return bench_work(c, halves, double(sizeof(float)) * double(c.H * c.K * c.V));
+  return bench_work(delta_law(), c,
+                    {.forward = [work](Context& context) { delta(work->in, work->options, work->form, work->out, context); },
+                     .backward =
+                         [work](Context& context) {
+                           delta_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad,
+                                     context);
+                         }});
 }
 
 }  // namespace isomer::delta_detail

@@ -2,51 +2,52 @@
 
 #include <array>
 
-#include "isomer/laws/delta/delta.h"
-#include "isomer/laws/named_call.h"
+#include "isomer/laws/delta/delta_plan.h"
+#include "isomer/laws/equation_text.h"
+#include "isomer/laws/option_table.h"
 
 namespace isomer {
 
 namespace {
 
+// Places of the specs below.
+enum In : std::size_t { q, k, v, beta, log_decay, a, b, initial_state };
+enum Out : std::size_t { o, final_state };
+
+const OptionTable<DeltaOptions>& kOptions() {
+  static const OptionTable<DeltaOptions> table(
+      {option<&DeltaOptions::scale>("scale", "factor of the outputs", "K^-1/2"),
+       option<&DeltaOptions::l2norm>("l2norm", "q and k become x / sqrt(sum x^2 + 1e-6) first")});
+  return table;
+}
+DeltaOptions options_from(const Settings& settings) { return kOptions().read(settings); }
+
 template <class T>
-Tensors run_named(const Call& call, const Sizes& sizes) {
-  DeltaOptions options{.l2norm = read_bool(call.settings, "l2norm", false)};
-  if (call.settings.contains("scale")) options.scale = read_number(call.settings, "scale", 0);
-  NamedCall<T> x{call, sizes};
-  const bool of_keys = x.given("log_decay") && call.inputs.at("log_decay").shape().size() == 4;
-  DeltaInputs<T> in{.q = x.input("q"),
-                    .k = x.input("k"),
-                    .v = x.input("v"),
-                    .beta = x.input("beta"),
-                    .a = x.input("a"),
-                    .b = x.input("b"),
-                    .initial_state = x.input("initial_state"),
-                    .offsets = x.offsets()};
-  if (of_keys)
-    in.key_log_decay = x.input("log_decay");
+DeltaInputs<T> inputs_of(const LawViews& x, std::span<const std::int64_t> offsets) {
+  DeltaInputs<T> in{.q = x[q],
+                    .k = x[k],
+                    .v = x[v],
+                    .beta = x[beta],
+                    .a = x[a],
+                    .b = x[b],
+                    .initial_state = x[initial_state],
+                    .offsets = offsets};
+  if (x[log_decay].rank == 4)
+    in.key_log_decay = x[log_decay];
   else
-    in.log_decay = x.input("log_decay");
-  DeltaTape<T> tape;
-  const bool wanted = wants_gradients(call.inputs);
-  delta<T>(in, options, call.form,
-           {.o = x.output("o", "B T H V"), .final_state = x.output("final_state", "n H K V"), .tape = wanted ? &tape : nullptr},
-           call.context);
-  if (!wanted) return std::move(x.out);
-  DeltaGradients<T> grad{.q = x.like("q"),
-                         .k = x.like("k"),
-                         .v = x.like("v"),
-                         .beta = x.like("beta"),
-                         .a = x.like("a"),
-                         .b = x.like("b"),
-                         .initial_state = x.like("initial_state")};
-  if (of_keys)
-    grad.key_log_decay = x.like("log_decay");
+    in.log_decay = x[log_decay];
+  return in;
+}
+
+template <class T>
+DeltaGradients<T> gradients_of(const LawViews& x) {
+  DeltaGradients<T> grad{
+      .q = x[q], .k = x[k], .v = x[v], .beta = x[beta], .a = x[a], .b = x[b], .initial_state = x[initial_state]};
+  if (x[log_decay].rank == 4)
+    grad.key_log_decay = x[log_decay];
   else
-    grad.log_decay = x.like("log_decay");
-  delta_vjp<T>(in, options, call.form, {.o = x.input("grad_o"), .final_state = x.input("grad_final_state"), .tape = &tape}, grad,
-               call.context);
-  return std::move(x.out);
+    grad.log_decay = x[log_decay];
+  return grad;
 }
 
 class DeltaLaw final : public Law {
@@ -71,11 +72,11 @@ class DeltaLaw final : public Law {
     static constexpr std::array<TensorSpec, 2> specs{{{"o", "B T H V"}, {"final_state", "n H K V"}}};
     return specs;
   }
-  [[nodiscard]] std::span<const OptionSpec> options() const override {
-    static constexpr std::array<OptionSpec, 2> specs{
-        {{"scale", "K^-1/2", "factor of the outputs"}, {"l2norm", "false", "q and k become x / sqrt(sum x^2 + 1e-6) first"}}};
+  [[nodiscard]] std::span<const StateSpec> states() const override {
+    static constexpr std::array<StateSpec, 1> specs{{{"state", initial_state, final_state}}};
     return specs;
   }
+  [[nodiscard]] std::span<const OptionSpec> options() const override { return kOptions().specs(); }
   [[nodiscard]] std::span<const Form> forms() const override {
     static constexpr std::array all{Form::reference, Form::step, Form::chunk};
     return all;
@@ -87,12 +88,18 @@ class DeltaLaw final : public Law {
     if (quantity == "grad_log_decay") return 1024;
     return quantity == "o" ? 128 : 256;
   }
-  [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    return call.inputs.at("q").type() == Type::f32 ? run_named<float>(call, sizes) : run_named<double>(call, sizes);
+  [[nodiscard]] std::shared_ptr<const BoundLaw> bind(const Settings& settings) const override {
+    return std::make_shared<BoundDelta>(options_from(settings));
+  }
+  [[nodiscard]] std::span<const BenchVariant> variants() const override {
+    static const std::vector<BenchVariant> all{{.name = "plain", .with = {"beta"}},
+                                               {.name = "gated", .with = {"beta", "log_decay"}},
+                                               {.name = "kda", .with = {"beta", "log_decay"}},
+                                               {.name = "rwkv7", .with = {"log_decay", "a", "b"}}};
+    return all;
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return delta_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return delta_detail::prepare_bench(what); }
-  [[nodiscard]] Choice choose(const BenchCase& what) const override { return delta_detail::choose_bench(what); }
 };
 
 std::span<const Case> DeltaLaw::cases() const {
@@ -140,6 +147,58 @@ std::span<const Case> DeltaLaw::cases() const {
 const Law& delta_law() {
   static const DeltaLaw law;
   return law;
+}
+
+BoundDelta::BoundDelta(const DeltaOptions& options) : options_(options) {}
+
+Settings BoundDelta::settings() const { return kOptions().write(options_); }
+
+std::span<const Axes> BoundDelta::axes(const TensorSpec& spec, Given given) const {
+  // The low-rank rule decays every key by itself.
+  const std::span<const Axes> all = spec.all();
+  return all.size() == 2 && given[a] ? all.subspan(1) : all;
+}
+
+void BoundDelta::forward(const LawViews& in, const LawViews& out, const LawRun& run) const {
+  with_type(in[q].type, [&]<class T>() {
+    delta<T>(
+        inputs_of<T>(in, run.offsets), options_, run.form,
+        {.o = out[o], .final_state = out[final_state], .tape = run.tape != nullptr ? &run.tape->as<DeltaTape<T>>() : nullptr},
+        run.context);
+  });
+}
+
+void BoundDelta::backward(const LawViews& in, const LawViews&, const LawViews& grad_out, const LawViews& grad_in,
+                          const LawRun& run) const {
+  with_type(in[q].type, [&]<class T>() {
+    delta_vjp<T>(inputs_of<T>(in, run.offsets), options_, run.form,
+                 {.o = grad_out[o],
+                  .final_state = grad_out[final_state],
+                  .tape = run.tape != nullptr ? &run.tape->as<DeltaTape<T>>() : nullptr},
+                 gradients_of<T>(grad_in), run.context);
+  });
+}
+
+Choice BoundDelta::plan(const LawSizes& s, Given given, bool taped) const {
+  return delta_detail::choose(given[a], taped, s.T, s.K, s.V);
+}
+
+double BoundDelta::flops(const LawSizes& s, Given given, LawPass pass, Form form) const {
+  // Chunks are counted at 24 whatever is used.
+  const double K = double(s.K), V = double(s.V), C = 24, heads = double(s.B * s.T * s.H);
+  if (pass == LawPass::backward)
+    return heads * (given[a] ? 12 * C * K + 8 * C * V + 16 * K * V : 6 * C * K + 4 * C * V + 12 * K * V);
+  if (pass == LawPass::step || form == Form::step) return heads * 7 * K * V;
+  return heads * (given[a] ? 8 : 6) * K * V;
+}
+
+std::vector<std::string> BoundDelta::equations(Given given) const {
+  const std::string read = "o = " + equation_text::factor(options_.scale) + "S' q";
+  if (given[a]) return {"S = diag(exp(log_decay)) S + b (a' S) + k v'", read};
+  const std::string old = given[log_decay] ? "diag(exp(log_decay)) S" : "S";
+  std::vector<std::string> lines{"S = D - beta k (k' D - v'),   D = " + old, read};
+  if (options_.l2norm) lines.insert(lines.begin(), "q, k of length 1");
+  return lines;
 }
 
 }  // namespace isomer

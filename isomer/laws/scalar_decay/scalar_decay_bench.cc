@@ -1,14 +1,11 @@
 // What `isomer bench` times of scalar_decay.
-#include <array>
 #include <cmath>
 #include <memory>
 
-#include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/laws/bench_work.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/laws/scalar_decay/scalar_decay_law.h"
-#include "isomer/laws/scalar_decay/scalar_decay_plan.h"
 
 namespace isomer::scalar_decay_detail {
 
@@ -16,33 +13,8 @@ namespace {
 
 using Normaliser = ScalarDecayOptions::Normaliser;
 
-struct Variant {
-  std::string_view name;
-  Normaliser normaliser = Normaliser::none;
-  bool decay = false, input = false, global = false;
-};
-constexpr std::array<Variant, 7> kVariants{{{"linear"},
-                                            {"fixed", Normaliser::none, true},
-                                            {"gated", Normaliser::none, true},
-                                            {"mlstm", Normaliser::max, true, true},
-                                            {"sum", Normaliser::sum},
-                                            {"subtract", Normaliser::subtract},
-                                            {"global", Normaliser::none, false, false, true}}};
-
-const Variant& variant_named(const std::string& name) {
-  for (const Variant& v : kVariants)
-    if (v.name == name) return v;
-  fail("scalar_decay", "expected the variant linear, fixed, gated, mlstm, sum, subtract or global, got ", name);
-}
-
-ScalarDecayOptions options_of(const Variant& variant) {
-  using Direction = ScalarDecayOptions::Direction;
-  return {.normaliser = variant.normaliser, .direction = variant.global ? Direction::global : Direction::causal};
-}
-
 /// Everything a timed call needs, kept between calls.
 struct Work {
-  const Variant& variant;
   ScalarDecayOptions options;
   Form form;
   Buffer<float> memory;
@@ -53,24 +25,24 @@ struct Work {
   ScalarDecayTape<float> tape;
 
   explicit Work(const BenchCase& c)
-      : variant(variant_named(c.variant)),
+      : options(static_cast<const BoundScalarDecay&>(*BoundCase(scalar_decay_law(), c).bound).options()),
         form(c.form),
         memory(c.B * c.T * c.H * (4 * c.K + 4 * c.V + 4) + c.B * c.H * (c.K * c.V + c.K + c.V + 1) + c.B) {
-    options = options_of(variant);
+    const bool decay = c.variant == "fixed" || c.variant == "gated" || c.variant == "mlstm", input = c.variant == "mlstm";
     options.chunk = c.chunk;
     Rng rng(1);
     // Positive, so that the divisor of `sum` stays away from zero.
     for (float& x : memory) x = float(0.1 + rng.uniform());
     const auto tokens = [&](Index width) { return take<4>({c.B, c.T, c.H, width}); };
     in = {.q = tokens(c.K), .k = tokens(c.K), .v = tokens(c.V)};
-    if (variant.decay) in.log_decay = gate(c, -0.1f);
-    if (variant.input) in.log_input = gate(c, 1.0f);
+    if (decay) in.log_decay = gate(c, -0.1f);
+    if (input) in.log_input = gate(c, 1.0f);
     out.o = tokens(c.V);
     grad_o = tokens(c.V);
     grad = {.q = tokens(c.K), .k = tokens(c.K), .v = tokens(c.V)};
-    if (variant.decay) grad.log_decay = take<3>({c.B, c.T, c.H});
-    if (variant.input) grad.log_input = take<3>({c.B, c.T, c.H});
-    if (variant.name == "fixed") in.log_decay.stride[0] = in.log_decay.stride[1] = 0;
+    if (decay) grad.log_decay = take<3>({c.B, c.T, c.H});
+    if (input) grad.log_input = take<3>({c.B, c.T, c.H});
+    if (c.variant == "fixed") in.log_decay.stride[0] = in.log_decay.stride[1] = 0;
     if (c.direction == "step") carry(c);
   }
 
@@ -90,21 +62,15 @@ struct Work {
   void carry(const BenchCase& c) {
     ScalarDecayStates<float>& s = out.final_states;
     s.state = take<4>({c.B, c.H, c.K, c.V});
-    if (variant.normaliser != Normaliser::none) s.norm = take<3>({c.B, c.H, c.K});
-    if (variant.normaliser == Normaliser::max) s.max = take<2>({c.B, c.H});
-    if (variant.normaliser == Normaliser::subtract) s.value_sum = take<3>({c.B, c.H, c.V});
-    if (variant.normaliser == Normaliser::subtract) s.count = take<1>({c.B});
+    if (options.normaliser != Normaliser::none) s.norm = take<3>({c.B, c.H, c.K});
+    if (options.normaliser == Normaliser::max) s.max = take<2>({c.B, c.H});
+    if (options.normaliser == Normaliser::subtract) s.value_sum = take<3>({c.B, c.H, c.V});
+    if (options.normaliser == Normaliser::subtract) s.count = take<1>({c.B});
     in.initial = {s.state, s.norm, s.max, s.value_sum, s.count};
   }
 
   float* next_ = memory.data();
 };
-
-/// Flops of a token of one head, from the cost model in scalar_decay.h, of many heads. Chunks are counted at 64 whatever is used.
-double flops(const BenchCase& c, double pair_factor, double state_factor) {
-  const double pairs = c.variant == "global" ? 0 : 64.0 * double(c.K + c.V);
-  return double(c.B * c.T * c.H) * (pair_factor * pairs + state_factor * double(c.K * c.V));
-}
 
 }  // namespace
 
@@ -117,26 +83,16 @@ std::vector<BenchCase> bench_cases(bool quick) {
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) {
-  return choose(options_of(variant_named(c.variant)), {.state = false, .tape = wants_backward(c)}, c.B * c.H, c.T, c.K, c.V);
-}
-
 BenchWork prepare_bench(const BenchCase& c) {
   auto work = std::make_shared<Work>(c);
   if (wants_backward(c)) work->out.tape = &work->tape;
-  const Normaliser n = work->variant.normaliser;
-  const Index state =
-      c.K * c.V + (n == Normaliser::none ? 0 : c.K) + (n == Normaliser::max ? 1 : 0) + (n == Normaliser::subtract ? c.V : 0);
-  const BenchHalves halves{
-      .forward = [work](Context& context) { scalar_decay(work->in, work->options, work->form, work->out, context); },
-      .backward =
-          [work](Context& context) {
-            scalar_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
-          },
-      .step_flops = flops(c, 0, 5),
-      .forward_flops = flops(c, 0, 4),
-      .backward_flops = flops(c, 2.5, 8)};
-  return bench_work(c, halves, double(sizeof(float)) * double(c.H * state));
+  return bench_work(
+      scalar_decay_law(), c,
+      {.forward = [work](Context& context) { scalar_decay(work->in, work->options, work->form, work->out, context); },
+       .backward =
+           [work](Context& context) {
+             scalar_decay_vjp(work->in, work->options, work->form, {.o = work->grad_o, .tape = &work->tape}, work->grad, context);
+           }});
 }
 
 }  // namespace isomer::scalar_decay_detail

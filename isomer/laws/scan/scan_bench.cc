@@ -1,12 +1,10 @@
 // What `isomer bench` times of scan. Channels are H·K; of S6, V is the size N of a channel's state.
 #include <memory>
 
-#include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/laws/bench_work.h"
 #include "isomer/laws/scan/scan.h"
 #include "isomer/laws/scan/scan_law.h"
-#include "isomer/laws/scan/scan_run.h"
 
 namespace isomer::scan_detail {
 
@@ -106,21 +104,12 @@ struct S6 {
   void backward(Context& context) { scan_s6_vjp(in, options, form, given, grad, context); }
 };
 
-/// Flops of a number of state and token, from the cost model in scan.h.
-struct Cost {
-  double forward, backward;
-};
-
 template <class W>
-BenchWork bench_of(const std::shared_ptr<W>& work, const BenchCase& c, const Cost& cost, Index numbers) {
-  const double updates = double(c.B * c.T * numbers);
+BenchWork bench_of(const std::shared_ptr<W>& work, const BenchCase& c) {
   if (wants_backward(c)) work->out.tape = &work->tape;
-  const BenchHalves halves{.forward = [work](Context& context) { work->forward(context); },
-                           .backward = [work](Context& context) { work->backward(context); },
-                           .step_flops = updates * cost.forward,
-                           .forward_flops = updates * cost.forward,
-                           .backward_flops = updates * cost.backward};
-  return bench_work(c, halves, double(sizeof(float)) * double(numbers));
+  return bench_work(scan_law(), c,
+                    {.forward = [work](Context& context) { work->forward(context); },
+                     .backward = [work](Context& context) { work->backward(context); }});
 }
 
 }  // namespace
@@ -139,14 +128,9 @@ std::vector<BenchCase> bench_cases(bool quick) {
   return all;
 }
 
-Choice choose_bench(const BenchCase& c) { return c.variant == "s6" ? choose_s6(c.T, wants_backward(c)) : choose(); }
-
 BenchWork prepare_bench(const BenchCase& c) {
-  const Index channels = c.H * c.K;
-  if (c.variant == "s6") return bench_of(std::make_shared<S6>(c), c, {15, 28}, channels * c.V);
-  const bool complex = c.variant == "complex";
-  require(complex || c.variant == "real", "scan", "expected the variant real, complex or s6, got ", c.variant);
-  return bench_of(std::make_shared<Plain>(c, complex), c, complex ? Cost{40, 54} : Cost{12, 15}, channels * (complex ? 2 : 1));
+  if (c.variant == "s6") return bench_of(std::make_shared<S6>(c), c);
+  return bench_of(std::make_shared<Plain>(c, c.variant == "complex"), c);
 }
 
 }  // namespace isomer::scan_detail

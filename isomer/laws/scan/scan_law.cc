@@ -3,94 +3,49 @@
 #include <algorithm>
 #include <array>
 
-#include "isomer/base/error.h"
-#include "isomer/laws/named_call.h"
-#include "isomer/laws/scan/scan.h"
+#include "isomer/laws/scan/scan_run.h"
 
 namespace isomer {
 
 namespace {
 
+// Places of the specs below.
+enum In : std::size_t { log_decay, x, angle, x_imag, step, a, b, c, d, initial_state, initial_imag };
+enum Out : std::size_t { h, h_imag, o, final_state, final_imag };
+
 constexpr std::array<std::string_view, 5> kS6Only{"step", "a", "b", "c", "d"};
 
 /// Do these inputs ask for S6?
-bool is_s6(const Tensors& inputs) {
-  return std::any_of(kS6Only.begin(), kS6Only.end(), [&](std::string_view name) { return inputs.contains(name); });
+bool is_s6(Given given) { return given[step] || given[a] || given[b] || given[c] || given[d]; }
+bool is_s6(const LawViews& in) { return in[step].present(); }
+bool is_complex(Given given) { return given[angle] || given[x_imag] || given[initial_imag]; }
+
+template <class T>
+ScanInputs<T> inputs_of(const LawViews& in, std::span<const std::int64_t> offsets) {
+  return {.log_decay = in[log_decay],
+          .x = in[x],
+          .angle = in[angle],
+          .x_imag = in[x_imag],
+          .initial = {in[initial_state], in[initial_imag]},
+          .offsets = offsets};
 }
 
-/// One call on named tensors.
 template <class T>
-struct Run : NamedCall<T> {
-  using Base = NamedCall<T>;
-  using Base::call, Base::given, Base::input, Base::like, Base::offsets, Base::out, Base::output;
-  ScanTape<T> tape = {};
+ScanS6Inputs<T> s6_inputs_of(const LawViews& in, std::span<const std::int64_t> offsets) {
+  return {.x = in[x],
+          .step = in[step],
+          .a = in[a],
+          .b = in[b],
+          .c = in[c],
+          .d = in[d],
+          .initial_state = in[initial_state],
+          .offsets = offsets};
+}
 
-  Run(const Call& a, const Sizes& b) : Base{a, b} {}
-  [[nodiscard]] bool wanted() const { return wants_gradients(call.inputs); }
-  void need(std::initializer_list<const char*> names) const {
-    for (const char* name : names) require(given(name), "scan", "expected an input ", name, ", found none");
-  }
-
-  void plain() {
-    need({"log_decay"});
-    const ScanInputs<T> in{.log_decay = input("log_decay"),
-                           .x = input("x"),
-                           .angle = input("angle"),
-                           .x_imag = input("x_imag"),
-                           .initial = {input("initial_state"), input("initial_imag")},
-                           .offsets = offsets()};
-    ScanOutputs<T> to{.h = output("h", "B T N"), .tape = wanted() ? &tape : nullptr};
-    to.final_states.state = output("final_state", "n N");
-    if (in.complex()) to.h_imag = output("h_imag", "B T N");
-    if (in.complex()) to.final_states.imag = output("final_imag", "n N");
-    scan(in, {}, call.form, to, call.context);
-    if (!wanted()) return;
-    const ScanGradients<T> grad{.log_decay = like("log_decay"),
-                                .x = like("x"),
-                                .angle = like("angle"),
-                                .x_imag = like("x_imag"),
-                                .initial = {like("initial_state"), like("initial_imag")}};
-    scan_vjp(in, {}, call.form,
-             {.h = input("grad_h"),
-              .h_imag = input("grad_h_imag"),
-              .final_states = {input("grad_final_state"), input("grad_final_imag")},
-              .tape = &tape},
-             grad, call.context);
-  }
-
-  void s6() {
-    need({"step", "a", "b", "c"});
-    const ScanS6Inputs<T> in{.x = input("x"),
-                             .step = input("step"),
-                             .a = input("a"),
-                             .b = input("b"),
-                             .c = input("c"),
-                             .d = input("d"),
-                             .initial_state = input("initial_state"),
-                             .offsets = offsets()};
-    scan_s6(in, {}, call.form,
-            {.o = output("o", "B T C"), .final_state = output("final_state", "n C N"), .tape = wanted() ? &tape : nullptr},
-            call.context);
-    if (!wanted()) return;
-    const ScanS6Gradients<T> grad{.x = like("x"),
-                                  .step = like("step"),
-                                  .a = like("a"),
-                                  .b = like("b"),
-                                  .c = like("c"),
-                                  .d = like("d"),
-                                  .initial_state = like("initial_state")};
-    scan_s6_vjp(in, {}, call.form, {.o = input("grad_o"), .final_state = input("grad_final_state"), .tape = &tape}, grad,
-                call.context);
-  }
-
-  Tensors operator()() {
-    if (is_s6(call.inputs))
-      s6();
-    else
-      plain();
-    return std::move(out);
-  }
-};
+template <class T>
+ScanTape<T>* tape_of(const LawRun& run) {
+  return run.tape != nullptr ? &run.tape->as<ScanTape<T>>() : nullptr;
+}
 
 class ScanLaw final : public Law {
  public:
@@ -118,10 +73,9 @@ class ScanLaw final : public Law {
         {{"h", "B T N"}, {"h_imag", "B T N"}, {"o", "B T C"}, {"final_state", "n N|n C N"}, {"final_imag", "n N"}}};
     return specs;
   }
-  [[nodiscard]] std::string_view dims(const TensorSpec& spec, const Tensors& inputs) const override {
-    const std::size_t bar = spec.dims.find('|');
-    if (bar == std::string_view::npos) return spec.dims;
-    return is_s6(inputs) ? spec.dims.substr(bar + 1) : spec.dims.substr(0, bar);
+  [[nodiscard]] std::span<const StateSpec> states() const override {
+    static constexpr std::array<StateSpec, 2> specs{{{"state", initial_state, final_state}, {"imag", initial_imag, final_imag}}};
+    return specs;
   }
   [[nodiscard]] std::span<const OptionSpec> options() const override { return {}; }
   [[nodiscard]] std::span<const Form> forms() const override {
@@ -129,21 +83,21 @@ class ScanLaw final : public Law {
     return all;
   }
   [[nodiscard]] std::span<const Case> cases() const override;
-  [[nodiscard]] bool uses(std::string_view tensor, const Settings&, const Tensors& inputs) const override {
-    const bool s6 = is_s6(inputs);
-    if (tensor == "x" || tensor == "offsets" || tensor.ends_with("_state")) return true;
-    if (tensor == "o" || std::find(kS6Only.begin(), kS6Only.end(), tensor) != kS6Only.end()) return s6;
-    if (tensor == "h_imag" || tensor == "final_imag")
-      return !s6 && (inputs.contains("angle") || inputs.contains("x_imag") || inputs.contains("initial_imag"));
-    return !s6;
-  }
   [[nodiscard]] double tolerance(std::string_view quantity) const override;
-  [[nodiscard]] Tensors run(const Call& call, const Sizes& sizes) const override {
-    return call.inputs.at("x").type() == Type::f32 ? Run<float>(call, sizes)() : Run<double>(call, sizes)();
+  [[nodiscard]] std::shared_ptr<const BoundLaw> bind(const Settings&) const override { return std::make_shared<BoundScan>(); }
+  [[nodiscard]] std::span<const BenchVariant> variants() const override {
+    static const std::vector<BenchVariant> all{{.name = "real", .with = {"log_decay"}},
+                                               {.name = "complex", .with = {"log_decay", "angle", "x_imag"}},
+                                               {.name = "s6", .with = {"step", "a", "b", "c", "d"}}};
+    return all;
+  }
+  [[nodiscard]] LawSizes bench_sizes(const BenchCase& what) const override {
+    const Index channels = what.H * what.K;
+    const bool s6 = what.variant == "s6";
+    return {.B = what.B, .T = what.T, .S = what.T, .N = s6 ? what.V : channels, .C = s6 ? channels : 1, .n = what.B};
   }
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return scan_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return scan_detail::prepare_bench(what); }
-  [[nodiscard]] Choice choose(const BenchCase& what) const override { return scan_detail::choose_bench(what); }
 };
 
 double ScanLaw::tolerance(std::string_view) const {
@@ -186,6 +140,96 @@ std::span<const Case> ScanLaw::cases() const {
 const Law& scan_law() {
   static const ScanLaw law;
   return law;
+}
+
+bool BoundScan::uses(std::string_view tensor, Given given) const {
+  const bool s6 = is_s6(given);
+  if (tensor == "x" || tensor == "offsets" || tensor.ends_with("_state")) return true;
+  if (tensor == "o" || std::find(kS6Only.begin(), kS6Only.end(), tensor) != kS6Only.end()) return s6;
+  if (tensor == "h_imag" || tensor == "final_imag") return !s6 && is_complex(given);
+  return !s6;
+}
+
+bool BoundScan::needs(const TensorSpec& spec, Given given) const {
+  if (!is_s6(given)) return spec.required || spec.name == "log_decay";
+  return spec.required || (spec.name != "d" && std::find(kS6Only.begin(), kS6Only.end(), spec.name) != kS6Only.end());
+}
+
+std::span<const Axes> BoundScan::axes(const TensorSpec& spec, Given given) const {
+  const std::span<const Axes> all = spec.all();
+  return all.size() == 1 ? all : all.subspan(is_s6(given) ? 1 : 0, 1);
+}
+
+void BoundScan::forward(const LawViews& in, const LawViews& out, const LawRun& run) const {
+  with_type(in[x].type, [&]<class T>() {
+    if (is_s6(in))
+      return scan_s6<T>(s6_inputs_of<T>(in, run.offsets), options_, run.form,
+                        {.o = out[o], .final_state = out[final_state], .tape = tape_of<T>(run)}, run.context);
+    scan<T>(inputs_of<T>(in, run.offsets), options_, run.form,
+            {.h = out[h], .h_imag = out[h_imag], .final_states = {out[final_state], out[final_imag]}, .tape = tape_of<T>(run)},
+            run.context);
+  });
+}
+
+void BoundScan::backward(const LawViews& in, const LawViews&, const LawViews& grad_out, const LawViews& grad_in,
+                         const LawRun& run) const {
+  with_type(in[x].type, [&]<class T>() {
+    if (is_s6(in))
+      return scan_s6_vjp<T>(s6_inputs_of<T>(in, run.offsets), options_, run.form,
+                            {.o = grad_out[o], .final_state = grad_out[final_state], .tape = tape_of<T>(run)},
+                            {.x = grad_in[x],
+                             .step = grad_in[step],
+                             .a = grad_in[a],
+                             .b = grad_in[b],
+                             .c = grad_in[c],
+                             .d = grad_in[d],
+                             .initial_state = grad_in[initial_state]},
+                            run.context);
+    scan_vjp<T>(inputs_of<T>(in, run.offsets), options_, run.form,
+                {.h = grad_out[h],
+                 .h_imag = grad_out[h_imag],
+                 .final_states = {grad_out[final_state], grad_out[final_imag]},
+                 .tape = tape_of<T>(run)},
+                {.log_decay = grad_in[log_decay],
+                 .x = grad_in[x],
+                 .angle = grad_in[angle],
+                 .x_imag = grad_in[x_imag],
+                 .initial = {grad_in[initial_state], grad_in[initial_imag]}},
+                run.context);
+  });
+}
+
+Choice BoundScan::plan(const LawSizes& sizes, Given given, bool taped) const {
+  return is_s6(given) ? scan_detail::choose_s6(sizes.T, taped) : scan_detail::choose();
+}
+
+std::string BoundScan::plan_reason(const LawSizes& sizes, const Choice& choice) const {
+  if (choice.form == Form::step) return BoundLaw::plan_reason(sizes, choice);
+  return "channels side by side along the tokens; the tape keeps states at the edges of chunks only";
+}
+
+double BoundScan::flops(const LawSizes& s, Given given, LawPass pass, Form) const {
+  const double updates = double(s.B * s.T * s.N * (is_s6(given) ? s.C : 1));
+  const bool back = pass == LawPass::backward;
+  if (is_s6(given)) return updates * (back ? 28 : 15);
+  return updates * (is_complex(given) ? (back ? 54 : 40) : (back ? 15 : 12));
+}
+
+StateDimension BoundScan::state_dimension(const LawSizes& s, Given given) const {
+  return is_s6(given) ? StateDimension{s.N, s.C} : StateDimension{1, s.N};
+}
+
+std::vector<std::string> BoundScan::equations(Given given) const {
+  if (is_s6(given)) return {"h = exp(step a) * h + (step * u) b'", given[d] ? "o = h c + d * u" : "o = h c"};
+  if (!given[angle] && !given[x_imag]) return {"o = h = exp(log_decay) * h + in"};
+  const std::string in = given[x_imag] ? "(in + i in_imag)" : "in";
+  return {"h = exp(log_decay + i angle) * h + " + in, "o = [Re h, Im h]"};
+}
+
+std::string_view BoundScan::symbol(const TensorSpec& input, Given given) const {
+  // x is the layer's input.
+  if (input.name == "x") return is_s6(given) ? "u" : "in";
+  return input.name == "x_imag" ? "in_imag" : input.name;
 }
 
 }  // namespace isomer

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "isomer/base/error.h"
-#include "isomer/mixers/dsf_source.h"
+#include "isomer/laws/attention/attention_law.h"
+#include "isomer/laws/dsf.h"
 
-namespace isomer::dsf_detail {
+namespace isomer {
 
 namespace {
+using namespace dsf_detail;
 
 double polynomial(double x, int order) {
   double term = 1, sum = 1;
@@ -17,7 +19,7 @@ double polynomial(double x, int order) {
 
 /// One head: what its queries see, with which weights.
 struct Head {
-  const Source& from;
+  const DsfSource& from;
   Index T, before, keys;  // queries, keys before the first query, all keys
   Index window, sinks;
   double clamp;
@@ -26,7 +28,7 @@ struct Head {
   std::vector<Vector> q, k, v;
   Vector forget;  // logarithms, of the keys' tokens
 
-  explicit Head(const Source& source)
+  explicit Head(const DsfSource& source)
       : from(source),
         T(source.sequence.length),
         before(source.size("S") - source.size("T")),
@@ -175,7 +177,7 @@ Dsf recurrence(const Head& head) {
 
 }  // namespace
 
-Dsf realise_attention(const Source& from) {
+Dsf BoundAttention::system(const DsfSource& from) const {
   const Head head(from);
   require(head.before >= 0, "dsf", "expected at least as many keys as queries, got ", from.size("S"), " and ", from.size("T"));
   require(!from.options.order || *from.options.order == *head.order, "dsf", "expected order ", *head.order,
@@ -191,4 +193,4 @@ Dsf realise_attention(const Source& from) {
   return system;
 }
 
-}  // namespace isomer::dsf_detail
+}  // namespace isomer
