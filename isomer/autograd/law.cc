@@ -68,7 +68,7 @@ void Recorded<T>::backward(Tape<T>& tape) const {
   put_values(tape.arrived(value), grad_out);
   const std::span<const TensorSpec> specs = bound->law().outputs();
   for (std::size_t i = 0; i < specs.size(); ++i)
-    if (finals[i].present() && finals[i].slot->written && differentiable(specs[i].domain))
+    if (finals[i].present() && differentiable(specs[i].domain) && finals[i].slot->written)
       grad_out[i] = tensor_of_value(law_view(tape.arrived(finals[i])), bound->axes(specs[i], given)[0]);
   tape.timed(Profile::Kind::law, [&] { bound->backward(in(), out, grad_out, grad_in, {offsets, form, left, tape.context()}); });
   fill.finish();

@@ -78,15 +78,23 @@ void check_types(const Law& law, const NamedViews& inputs) {
 
 template <class T>
 void check_values(const std::string& op, const std::string& name, const TensorView& tensor, bool zero_decay) {
-  std::array<Index, TensorView::kMostAxes> shape{};
-  std::fill(shape.begin() + tensor.rank, shape.end(), Index(1));
-  std::copy_n(tensor.shape.begin(), tensor.rank, shape.begin());
-  each_element(shape, [&](const std::array<Index, TensorView::kMostAxes>& i) {
-    const T* x = reinterpret_cast<const T*>(tensor.data);
-    for (std::size_t axis = 0; axis < std::size_t(tensor.rank); ++axis) x += i[axis] * tensor.stride[axis];
-    if (std::isfinite(*x) || (zero_decay && std::isinf(*x) && *x < 0)) return;
-    fail(op.c_str(), "expected finite numbers", zero_decay ? " or -inf" : "", " in ", name, ", got ", *x, " at ",
-         text_of({i.begin(), i.begin() + tensor.rank}));
+  // Rows of the last axis, one after the other.
+  std::array<Index, TensorView::kMostAxes> outer{};
+  std::fill(outer.begin(), outer.end(), Index(1));
+  const std::size_t last = std::size_t(std::max(tensor.rank - 1, 0));
+  std::copy_n(tensor.shape.begin(), last, outer.begin());
+  const Index width = tensor.rank > 0 ? tensor.shape[last] : 1;
+  each_element(outer, [&](const std::array<Index, TensorView::kMostAxes>& at) {
+    const T* row = reinterpret_cast<const T*>(tensor.data);
+    for (std::size_t axis = 0; axis < last; ++axis) row += at[axis] * tensor.stride[axis];
+    for (Index i = 0; i < width; ++i) {
+      const T x = row[i * tensor.stride[last]];
+      if (std::isfinite(x) || (zero_decay && std::isinf(x) && x < 0)) continue;
+      std::vector<Index> place(at.begin(), at.begin() + std::ptrdiff_t(last));
+      place.push_back(i);
+      fail(op.c_str(), "expected finite numbers", zero_decay ? " or -inf" : "", " in ", name, ", got ", x, " at ",
+           text_of(place));
+    }
   });
 }
 
