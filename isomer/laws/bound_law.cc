@@ -66,7 +66,7 @@ std::string_view BoundLaw::symbol(const TensorSpec& input, Given) const { return
 Dsf BoundLaw::system(const DsfSource&) const { fail("dsf", "expected a law with a known realisation, got ", law().name()); }
 
 void internal::unknown_letter(std::string_view text) {
-  fail("axes", "expected at most four letters of B T S Gq Gk Gv H K V N C n, got ", text);
+  isomer::fail("axes", "expected at most four letters of B T S Gq Gk Gv H K V N C n, got ", text);
 }
 
 BoundCase::BoundCase(const Law& law, const BenchCase& what) : sizes(law.bench_sizes(what)) {
