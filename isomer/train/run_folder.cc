@@ -87,6 +87,15 @@ void RunFolder::save(const Checkpoint& checkpoint, Index keep) const {
     if (steps[i] != checkpoint.step) fs::remove_all(checkpoint_folder(path_, steps[i]), problem);
 }
 
+void RunFolder::tidy() const {
+  std::error_code none;
+  std::vector<fs::path> halves;
+  for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints", none))
+    if (entry.path().filename().string().starts_with("writing-")) halves.push_back(entry.path());
+  for (const fs::path& half : halves) fs::remove_all(half, none);
+  if (has_checkpoint()) point_latest(latest_step());
+}
+
 bool RunFolder::has_checkpoint() const { return !checkpoints().empty(); }
 
 Index RunFolder::latest_step() const {

@@ -57,6 +57,8 @@ class RunFolder {
 
   /// Throws Error "cannot write …"; then the checkpoints are as they were.
   void save(const Checkpoint& checkpoint, Index keep) const;
+  /// Ends what a kill interrupted: a checkpoint that was half written goes, and `latest` is the last one. For the one who trains.
+  void tidy() const;
   [[nodiscard]] bool has_checkpoint() const;
   /// Throws Error for a damaged one, with its path.
   [[nodiscard]] Checkpoint load_latest() const;

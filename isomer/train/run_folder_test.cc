@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -52,6 +53,23 @@ TEST_F(RunFolderTest, ACheckpointThatWasCutOffIsNotOne) {
   folder.save(at(10), 2);
   EXPECT_EQ(folder.load_latest().step, 10);
   EXPECT_FALSE(fs::exists(path_ + "/checkpoints/writing-10"));
+}
+
+TEST_F(RunFolderTest, IsTidyAfterAKill) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  for (const Index step : {5, 10}) folder.save(at(step), 2);
+  // As if the process had gone between a checkpoint and the link to it, and another time before the checkpoint was whole.
+  const fs::path checkpoints = path_ + "/checkpoints";
+  fs::remove(checkpoints / "latest");
+  fs::create_directory_symlink("step-5", checkpoints / "latest");
+  fs::create_directory_symlink("step-10", checkpoints / "latest.new");
+  fs::create_directories(checkpoints / "writing-15");
+  folder.tidy();
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(checkpoints)) names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"latest", "step-10", "step-5"}));
+  EXPECT_EQ(fs::read_symlink(checkpoints / "latest").string(), "step-10");
 }
 
 TEST_F(RunFolderTest, WhoDoesNotTrainReadsNoOptimiser) {

@@ -161,6 +161,7 @@ RunFolder start_run(const std::string& path, Session& session) {
 }
 
 void resume(Session& session, const RunFolder& folder) {
+  folder.tidy();
   if (!folder.has_checkpoint()) return folder.metrics().keep(0);
   session.resume(folder.load_latest());
   folder.metrics().keep(last_progress(folder).lines);
