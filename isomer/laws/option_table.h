@@ -23,10 +23,10 @@ namespace internal {
 }
 template <class>
 struct Member;
-template <class Owner, class Value>
-struct Member<Value Owner::*> {
+template <class Owner, class Held>
+struct Member<Held Owner::*> {
   using owner = Owner;
-  using value = Value;
+  using value = Held;
 };
 }  // namespace internal
 
@@ -43,33 +43,33 @@ struct OptionRow {
 template <auto member, class Of = internal::Member<decltype(member)>, class Row = OptionRow<typename Of::owner>>
 [[nodiscard]] Row option(std::string_view name, std::string_view help, std::string_view fallback = {},
                          std::span<const std::string_view> words = {}) {
-  using Value = typename Of::value;
+  using Held = typename Of::value;
   using Options = typename Of::owner;
   Row row{name, help, fallback, words};
   row.read = [](const Row& own, const Settings& settings, Options& to) {
-    Value& value = to.*member;
-    if constexpr (std::is_same_v<Value, std::optional<double>>) {
+    Held& value = to.*member;
+    if constexpr (std::is_same_v<Held, std::optional<double>>) {
       if (settings.contains(own.name)) value = read_number(settings, own.name, 0);
-    } else if constexpr (std::is_same_v<Value, double>) {
+    } else if constexpr (std::is_same_v<Held, double>) {
       value = std::isinf(value) ? read_limit(settings, own.name) : read_number(settings, own.name, value);
-    } else if constexpr (std::is_same_v<Value, bool>) {
+    } else if constexpr (std::is_same_v<Held, bool>) {
       value = read_bool(settings, own.name, value);
-    } else if constexpr (std::is_enum_v<Value>) {
+    } else if constexpr (std::is_enum_v<Held>) {
       const bool flag = own.words[0] == "true";
-      value = Value(flag ? (read_bool(settings, own.name, true) ? 0 : 1) : read_choice(settings, own.name, own.words));
+      value = Held(flag ? (read_bool(settings, own.name, true) ? 0 : 1) : read_choice(settings, own.name, own.words));
     } else {
-      value = Value(read_size(settings, own.name, Index(value)));
+      value = Held(read_size(settings, own.name, Index(value)));
     }
   };
   row.write = [](const Row& own, const Options& from) -> std::string {
-    const Value& value = from.*member;
-    if constexpr (std::is_same_v<Value, std::optional<double>>)
+    const Held& value = from.*member;
+    if constexpr (std::is_same_v<Held, std::optional<double>>)
       return value ? internal::text_of(*value) : "";
-    else if constexpr (std::is_same_v<Value, double>)
+    else if constexpr (std::is_same_v<Held, double>)
       return internal::text_of(value);
-    else if constexpr (std::is_same_v<Value, bool>)
+    else if constexpr (std::is_same_v<Held, bool>)
       return value ? "true" : "false";
-    else if constexpr (std::is_enum_v<Value>)
+    else if constexpr (std::is_enum_v<Held>)
       return std::string(own.words[std::size_t(value)]);
     else
       return std::to_string(value);
