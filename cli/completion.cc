@@ -18,7 +18,8 @@ const std::map<std::string, std::string, std::less<>> kKinds{
     {"apply", "law"},    {"check", "law preset"}, {"show", "preset"},     {"tasks", "task"},    {"train", "recipe"},
     {"sweep", "recipe"}, {"eval", "folder"},      {"generate", "folder"}, {"logits", "folder"}, {"convert", "folder"},
     {"runs", "folder"},  {"completion", "shell"}, {"--law", "law"},       {"--form", "form"},   {"--mixer", "preset"},
-    {"--task", "task"},  {"--split", "split"},    {"--out", "folder"},    {"--set", "key"},     {"--grid", "axis"}};
+    {"--task", "task"},  {"--split", "split"},    {"--out", "folder"},    {"--from", "folder"}, {"--set", "key"},
+    {"--grid", "axis"}};
 
 template <class Range, class Name>
 std::string joined(const Range& range, const Name& name) {
