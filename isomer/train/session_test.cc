@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "isomer/io/text.h"
+#include "isomer/models/logits.h"
 #include "isomer/train/testing.h"
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
@@ -129,6 +130,20 @@ TEST(TokenizerOf, IsWhatTheTaskWrites) {
   EXPECT_EQ(name("mqar", {}), "numbers");
   for (const char* task : {"copying", "needle", "word-problem", "listops", "parity"}) EXPECT_EQ(name(task, {}), "words") << task;
   EXPECT_EQ(tokenizer_of(*make_task("regression", {})), nullptr);
+}
+
+TEST_F(OpenRunOn, HasTheLossOfItsLogits) {
+  Batch batch;
+  open_run(path_, context_)->task().fill(Split::test, 0, 16, batch);
+  Tensors in;
+  for (const auto& [name, numbers] : {std::pair("tokens", &batch.tokens), {"targets", &batch.labels}}) {
+    Tensor tensor(Type::i64, {batch.B, batch.T});
+    std::ranges::copy(*numbers, tensor.data<std::int64_t>());
+    in.emplace(name, std::move(tensor));
+  }
+  const auto loaded = load_model(path_);
+  for (const bool stream : {false, true})
+    EXPECT_NEAR(logits_of(*loaded, in, {.stream = stream}, context_).at("loss").data<float>()[0], own_.loss, 1e-5);
 }
 
 TEST_F(OpenRunOn, EvaluatesAtLeastOneExample) {
