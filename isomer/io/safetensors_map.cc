@@ -122,7 +122,8 @@ All open_set(const fs::path& index, Metadata& metadata) {
   for (const auto& [name, file] : files) {
     auto found = shards.at(file).extract(name);
     if (found.empty()) {
-      const auto other = std::ranges::find_if(shards, [&](const auto& shard) { return shard.second.contains(name); });
+      const auto other =
+          std::ranges::find_if(shards, [&, &name = name](const auto& shard) { return shard.second.contains(name); });
       refuse("expected tensor " + name + " in " + file + ", found " + (other == shards.end() ? "none" : "it in " + other->first));
     }
     all.insert(std::move(found));

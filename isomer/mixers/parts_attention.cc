@@ -25,7 +25,9 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   const Value k = m.positioned(project(m, "k", G, K, {.bias = bias}));
   const Value v = project(m, "v", G, V, {.bias = bias});
   // The law's gates between s and t are those of s + 1 to t; the authors' are one token earlier.
-  const auto fades = [&] { return m.shift(m.affine(m.heads(m.linear("decay", m.x(), H, {.bias = true}), H), 1.0 / 1024)); };
+  const auto fades = [&, H = H] {
+    return m.shift(m.affine(m.heads(m.linear("decay", m.x(), H, {.bias = true}), H), 1.0 / 1024));
+  };
   const Value fade = decay ? fades() : Value{};
   const auto law = [&](Value values, Sums kind, Value gate, double eps) {
     using Normaliser = AttentionOptions::Normaliser;
