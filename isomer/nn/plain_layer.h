@@ -32,11 +32,6 @@ template <class F>
     for (std::size_t i = 0; i < a[t].size(); ++i) a[t][i] *= b[t][i];
   return a;
 }
-[[nodiscard]] inline Rows plus(Rows a, const Rows& b) {
-  for (std::size_t t = 0; t < a.size(); ++t)
-    for (std::size_t i = 0; i < a[t].size(); ++i) a[t][i] += b[t][i];
-  return a;
-}
 /// The token before; zero at the first.
 [[nodiscard]] inline Rows before(Rows x) {
   for (std::size_t t = x.size(); t-- > 1;) x[t] = x[t - 1];
@@ -120,6 +115,20 @@ template <class W, class F>
   double sum = 0;
   for (std::size_t i = 0; i < K; ++i) sum += q[t][h * K + i] * k[s][h * K + i];
   return sum;
+}
+
+struct Heads {
+  Rows q, k, v;
+};
+[[nodiscard]] inline Heads projected(const Plain& p, bool bias = false) {
+  return {p.linear("q", p.x, bias), p.linear("k", p.x, bias), p.linear("v", p.x, bias)};
+}
+/// φ(q)·φ(k) over its sum and eps, of features of any size.
+[[nodiscard]] inline Rows divided(const Plain& p, const Rows& q, const Rows& k, const Rows& v, double eps) {
+  const std::size_t n = q[0].size() / p.H;
+  return weighted(
+      v, p.H, [&](std::size_t h, std::size_t t, std::size_t s) { return dot(q, k, h, t, s, n); },
+      [&](std::size_t, std::size_t, double sum) { return 1 / (sum + eps); });
 }
 
 /// How a head's state passes a token: gives o of q, k and v after the update of S [K, V].

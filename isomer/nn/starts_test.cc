@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 
+#include "isomer/base/rng.h"
 #include "isomer/mixers/parts.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/nn/init.h"
@@ -95,6 +96,31 @@ TEST(Starts, OfRwkv) {
   EXPECT_EQ(seven.largest("r_k.weight"), 0);
   // 64 × 32 with orthonormal columns, times a tenth.
   EXPECT_NEAR(seven.deviation("w.weight"), 0.1 / 8, 1e-12);
+}
+
+template <class T>
+std::vector<double> output_at_the_start(std::string_view preset) {
+  Parameters<T> parameters;
+  Mixer<T> mixer(build_mixer(preset, {.width = 64}), parameters, "");
+  initialise(parameters, 7);
+  std::vector<T> x(20 * 64);
+  Rng rng(8);
+  for (T& value : x) value = T(float(rng.normal()));
+  Context context(1);
+  Tape<T> tape(context, Record::no);
+  const View<T, 4> y = mixer.forward(tape, tape.input(contiguous(x.data(), {1, 20, 1, 64}))).value;
+  return {y.data, y.data + y.size()};
+}
+
+// The sums of the law are about 1e-4 here: beside the constant 1/2 of a sigmoid they would keep three digits.
+TEST(MetaLa, KeepsItsDigitsInFloat) {
+  const std::vector<double> want = output_at_the_start<double>("metala"), got = output_at_the_start<float>("metala");
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    worst = std::max(worst, std::abs(got[i] - want[i]));
+    largest = std::max(largest, std::abs(want[i]));
+  }
+  EXPECT_LE(worst, 1e-5 * largest);
 }
 
 }  // namespace

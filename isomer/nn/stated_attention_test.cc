@@ -4,9 +4,12 @@
 namespace isomer {
 namespace {
 
+using plain::divided;
 using plain::dot;
+using plain::Heads;
 using plain::map;
 using plain::Plain;
+using plain::projected;
 using plain::Rows;
 using plain::sigmoid;
 using std::size_t;
@@ -19,12 +22,6 @@ Rows rope(const Rows& x, size_t H, double base = 10000, size_t less = 0) {
   return plain::rotated(x, H, [&](size_t, size_t t, size_t n) { return double(t) * std::pow(base, -2 * double(n) / K); });
 }
 
-struct Heads {
-  Rows q, k, v;
-};
-Heads projected(const Plain& p, bool bias = false) {
-  return {p.linear("q", p.x, bias), p.linear("k", p.x, bias), p.linear("v", p.x, bias)};
-}
 double logit(const Plain& p, const Heads& in, size_t h, size_t t, size_t s) {
   return dot(in.q, in.k, h, t, s, p.K) / std::sqrt(double(p.K));
 }
@@ -147,13 +144,6 @@ Rows fox_pro_selective(const Plain& p) {
   return fox_read_out(p, in);
 }
 
-/// φ(q)·φ(k) over its sum and eps, of features of any size.
-Rows divided(const Plain& p, const Rows& q, const Rows& k, const Rows& v, double eps) {
-  const size_t n = q[0].size() / p.H;
-  return plain::weighted(
-      v, p.H, [&](size_t h, size_t t, size_t s) { return dot(q, k, h, t, s, n); },
-      [&](size_t, size_t, double sum) { return 1 / (sum + eps); });
-}
 double elu1(double x) { return x > 0 ? x + 1 : std::exp(x); }
 Rows linear_elu(const Plain& p) {
   const Heads in = projected(p);

@@ -24,7 +24,7 @@ inline void expect_stated(const Stated& what) {
   settings.emplace("heads", "2");
   std::string label = what.preset;
   for (const auto& [name, value] : what.settings) label += " " + name + "=" + value;
-  for (const char* without : {"lru", "s4d", "s5", "qlstm", "qlstm-reversed"})
+  for (const char* without : {"lru", "s4d", "s5", "mamba", "qlstm", "qlstm-reversed"})
     if (label.substr(0, label.find(' ')) == without) settings.erase("heads");
   SmallLayer<double> layer(build_mixer(what.preset, what.place, settings));
   Context context(1);

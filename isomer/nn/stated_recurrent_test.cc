@@ -8,7 +8,6 @@ namespace {
 
 using plain::map;
 using plain::Plain;
-using plain::plus;
 using plain::Rows;
 using plain::sigmoid;
 using plain::silu;
@@ -347,6 +346,24 @@ Rows s4d(const Plain& p) {
   return glu(p, y, plain::gelu);
 }
 
+constexpr size_t kStates = 4;
+Rows mamba(const Plain& p) {
+  const Rows u = map(p.conv("conv", p.linear("u", p.x), true), silu), step = map(p.down_up("step", u, true, same), softplus);
+  const Rows b = p.linear("b", u), c = p.linear("c", u);
+  Rows y = u;
+  for (size_t i = 0; i < 2 * p.d; ++i) {
+    std::vector<double> h(kStates, 0.0);
+    for (size_t t = 0; t < p.T; ++t) {
+      y[t][i] = p.at("d")[i] * u[t][i];
+      for (size_t n = 0; n < kStates; ++n) {
+        h[n] = std::exp(-std::exp(p.at("a_log")[i * kStates + n]) * step[t][i]) * h[n] + step[t][i] * b[t][n] * u[t][i];
+        y[t][i] += c[t][n] * h[n];
+      }
+    }
+  }
+  return p.linear("o", times(y, map(p.linear("z", p.x), silu)));
+}
+
 Rows qlstm_with(const Plain& p, double (*forget)(double f, double alpha), double alpha) {
   const Rows u = p.conv("conv", p.linear("u", p.x), true), f = p.linear("f", u, true);
   const Rows i = map(p.linear("i", u, true), sigmoid), o = map(p.linear("out", u, true), sigmoid);
@@ -366,8 +383,13 @@ Rows qlstm_reversed(const Plain& p) {
 
 TEST(StatedLayers, WithVectorStates) {
   const std::vector<plain::Stated> all{
-      {"rg-lru", {}, rg_lru}, {"lru", {}, lru},     {"s5", {}, s5},
-      {"s4d", {}, s4d},       {"qlstm", {}, qlstm}, {"qlstm-reversed", {}, qlstm_reversed},
+      {"mamba", {{"state", "4"}}, mamba},
+      {"rg-lru", {}, rg_lru},
+      {"lru", {}, lru},
+      {"s5", {}, s5},
+      {"s4d", {}, s4d},
+      {"qlstm", {}, qlstm},
+      {"qlstm-reversed", {}, qlstm_reversed},
   };
   for (const plain::Stated& what : all) plain::expect_stated(what);
 }
