@@ -53,7 +53,7 @@ void require_positions(const ModelConfig& model, Index prompt, Index tokens) {
 int generate_request(const Request& request) {
   Context context(request.threads);
   const auto loaded = load_model(request.model);
-  Model<float>& model = loaded->model;
+  const Model<float>& model = loaded->model;
   const ModelConfig& config = model.config();
   if (config.kind != ModelKind::language)
     throw Error(request.model + ": expected a language model, got a " + std::string(name_of(config.kind)));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "isomer/autograd/linear.h"
@@ -127,8 +128,9 @@ TEST(TokenOps, LocalSumsHaveTheGradientsOfTheirEquations) {
   const testing::Values v = random_values({2, 12, 2, 3}, 1), start = random_values({2, 2, 1, 6}, 9);
   for (const Index tokens : {12, 1})
     expect_gradients({v, random_values({2, tokens, 2, 9}, 2)}, [&](Tape<D>& tape, Vars in) {
-      std::vector<D> state = start.data;
-      return local_sum(tape, in[0], in[1], 3, contiguous(state.data(), {2, 2, 6}));
+      Var<D> state = tape.make({2, 1, 2, 6}, {});
+      std::ranges::copy(start.data, state.value.data);
+      return local_sum(tape, in[0], in[1], 3, {.state = &state});
     });
   for (const Index tokens : {12, 1})
     expect_gradients({v, random_values({2, tokens, 2, 27}, 2)},
@@ -142,13 +144,16 @@ TEST(TokenOps, CutAnywhereGiveTheWhole) {
   const Var<D> v = tape.input(contiguous(values.data.data(), {2, 6, 1, 3}));
   const Var<D> w = tape.input(contiguous(weights.data.data(), {2, 6, 1, 9}));
   std::vector<D> sum(6), mean_sum(6), last(6), near(12);
+  Var<D> last_state = tape.input(contiguous(last.data(), {2, 1, 1, 3})),
+         near_state = tape.input(contiguous(near.data(), {2, 1, 2, 3}));
   const auto run = [&](Index begin, Index end) {
     const auto tokens = [&](Var<D> whole) { return Tape<D>::alias(whole, slice(whole.value, 1, begin, end - begin)); };
+    const std::array<std::int64_t, 2> positions{begin, begin};
     const std::array<Var<D>, 4> parts{
-        running_sum(tape, tokens(v), contiguous(sum.data(), {2, 1, 3})),
-        running_mean(tape, tokens(v), contiguous(mean_sum.data(), {2, 1, 3}), begin),
-        shift(tape, tokens(v), contiguous(last.data(), {2, 1, 3})),
-        local_sum(tape, tokens(v), tokens(w), 3, contiguous(near.data(), {2, 2, 3})),
+        running_sum<D>(tape, tokens(v), {{}, contiguous(sum.data(), {2, 1, 3})}),
+        running_mean<D>(tape, tokens(v), {{.sequences = {.positions = positions}}, contiguous(mean_sum.data(), {2, 1, 3})}),
+        shift(tape, tokens(v), {.state = &last_state}),
+        local_sum(tape, tokens(v), tokens(w), 3, {.state = &near_state}),
     };
     return concat<D>(tape, parts);
   };
@@ -163,15 +168,18 @@ TEST(TokenOps, CutAnywhereGiveTheWhole) {
 }
 
 TEST(Positions, CountFromOneAndReadATable) {
+  static constexpr std::array<std::int64_t, 2> kPositions{4, 4};
+  static constexpr Sequences kFour{.positions = kPositions};
   expect_gradients({random_values({2, 3, 1, 2}, 1), random_values({1, 1, 8, 2}, 2)}, [](Tape<D>& tape, Vars in) {
-    const Var<D> rows = position_table(in[1], 4, 3);
-    return multiply(tape, add(tape, in[0], rows), position<D>(tape, 4, 3));
+    const Var<D> rows = position_table(tape, in[1], 2, 3, kFour);
+    return multiply(tape, add(tape, in[0], rows), position<D>(tape, 2, 3, kFour));
   });
   Context context(1);
   Tape<D> tape(context);
-  const Var<D> t = position<D>(tape, 4, 3);
+  const Var<D> t = position<D>(tape, 2, 3, kFour);
+  EXPECT_EQ(t.shape(), (Shape4{1, 3, 1, 1})) << "the same for both sequences";
   EXPECT_EQ(t.value(0, 2, 0, 0), 7);
-  EXPECT_THROW((void)position_table(t, 4, 3), Error);
+  EXPECT_THROW((void)position_table(tape, t, 2, 3, kFour), Error);
 }
 
 }  // namespace

@@ -40,27 +40,31 @@ TEST(NormOp, HasTheGradientsOfItsEquation) {
 TEST(ConvOp, HasTheGradientsOfItsEquation) {
   expect_gradients({random_values({2, 5, 2, 3}, 1), random_values({1, 1, 6, 4}, 2), random_values({1, 1, 1, 6}, 3)},
                    [](Tape<D>& tape, Vars in) {
-                     const Var<D> y = conv(tape, conv(tape, in[0], in[1], in[2]), in[1], in[2], {}, true);
+                     const Var<D> y = conv<D>(tape, {conv<D>(tape, {in[0], in[1], in[2]}), in[1], in[2], true});
                      EXPECT_EQ(y.shape(), in[0].shape());
                      return y;
                    });
   expect_gradients({random_values({1, 4, 1, 2}, 1), random_values({1, 1, 6, 2}, 2), random_values({1, 1, 3, 2}, 3)},
-                   [](Tape<D>& tape, Vars in) { return conv(tape, conv(tape, middle(tape, in[0], in[1], 3), in[2]), in[2]); });
+                   [](Tape<D>& tape, Vars in) {
+                     return conv<D>(tape, {conv<D>(tape, {middle(tape, in[0], in[1], 3), in[2]}), in[2]});
+                   });
 }
 
 TEST(ConvOp, CarriesItsStateAndKeepsTheInitialOneForGradients) {
   const testing::Values start = random_values({1, 2, 1, 3}, 5);
   expect_gradients({random_values({1, 4, 1, 3}, 1), random_values({1, 1, 3, 3}, 2)}, [&](Tape<D>& tape, Vars in) {
-    std::vector<D> state = start.data;
-    const Var<D> y = conv(tape, in[0], in[1], {}, contiguous(state.data(), {1, 2, 3}));
-    for (Index c = 0; c < 3; ++c) EXPECT_EQ(state[std::size_t(3 + c)], in[0].value(0, 3, 0, c));
+    Var<D> state = tape.make({1, 1, 2, 3}, {});
+    std::ranges::copy(start.data, state.value.data);
+    const Var<D> y = conv<D>(tape, {in[0], in[1]}, {.state = &state});
+    for (Index c = 0; c < 3; ++c) EXPECT_EQ(state.value(0, 0, 1, c), in[0].value(0, 3, 0, c));
     return y;
   });
 }
 
 TEST(RotaryOp, HasTheGradientsOfItsEquation) {
-  expect_gradients({random_values({2, 5, 2, 4}, 1)},
-                   [](Tape<D>& tape, Vars in) { return rotary(tape, in[0], {.base = 100, .offset = 3}); });
+  static constexpr std::array<std::int64_t, 2> kPositions{3, 3};
+  static constexpr Sequences kThree{.positions = kPositions};
+  expect_gradients({random_values({2, 5, 2, 4}, 1)}, [](Tape<D>& tape, Vars in) { return rotary(tape, in[0], 100, kThree); });
   for (const Shape4& angles : {Shape4{2, 5, 2, 2}, Shape4{2, 5, 1, 2}, Shape4{1, 1, 2, 2}})
     expect_gradients({random_values({2, 5, 2, 4}, 1), random_values(angles, 2)},
                      [](Tape<D>& tape, Vars in) { return rotary(tape, in[0], in[1]); });

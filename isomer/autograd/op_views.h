@@ -19,7 +19,7 @@ template <class T>
 
 /// A dense copy of a state, which the final state is about to overwrite, in memory from take(count).
 template <class T, int R, class Take>
-[[nodiscard]] View<const T, R> copied(const View<T, R>& state, Take take) {
+[[nodiscard]] View<const T, R> copied(const View<const T, R>& state, Take take) {
   View<T, R> copy{take(state.size()), state.shape, {}};
   Index size = 1;
   for (int axis = R - 1; axis >= 0; --axis) {
@@ -40,7 +40,7 @@ template <class T, int R, class Take>
 template <class T, int R>
 [[nodiscard]] View<const T, R> kept(Tape<T>& tape, const View<T, R>& state, bool wanted) {
   if (!state.present() || !wanted) return {};
-  return copied(state, [&](Index size) { return tape.template keep<T>(size); });
+  return copied(View<const T, R>(state), [&](Index size) { return tape.template keep<T>(size); });
 }
 
 }  // namespace isomer

@@ -5,12 +5,22 @@
 namespace isomer {
 
 template <class T>
-Var<T> rotary(Tape<T>& tape, Var<T> x, RotaryPositions positions) {
+Var<T> rotary(Tape<T>& tape, Var<T> x, double base, const Sequences& sequences) {
   const Var<T> y = tape.make(x.shape(), {x});
-  rotary<T>(x.value, positions, y.value, tape.context());
+  const auto each = [=](auto f) {
+    each_part("rotary", sequences, x.dim(0), x.dim(1), Placed::yes,
+              [&](const SequencePart& part) { f(part, RotaryPositions{.base = base, .offset = part.position}); });
+  };
+  each([&](const SequencePart& part, RotaryPositions positions) {
+    rotary<T>(part.tokens(View<const T, 4>(x.value)), positions, part.tokens(y.value), tape.context());
+  });
   tape.record({y}, [=](Tape<T>& back) {
     Filling<T> fill(back);
-    rotary_vjp<T>(back.arrived(y), positions, fill(x), back.context());
+    const View<const T, 4> dy = back.arrived(y);
+    const View<T, 4> dx = fill(x);
+    each([&](const SequencePart& part, RotaryPositions positions) {
+      rotary_vjp<T>(part.tokens(dy), positions, part.tokens(dx), back.context());
+    });
     fill.finish();
   });
   return y;
@@ -30,8 +40,8 @@ Var<T> rotary(Tape<T>& tape, Var<T> x, Var<T> angle) {
   return y;
 }
 
-template Var<float> rotary(Tape<float>&, Var<float>, RotaryPositions);
-template Var<double> rotary(Tape<double>&, Var<double>, RotaryPositions);
+template Var<float> rotary(Tape<float>&, Var<float>, double, const Sequences&);
+template Var<double> rotary(Tape<double>&, Var<double>, double, const Sequences&);
 template Var<float> rotary(Tape<float>&, Var<float>, Var<float>);
 template Var<double> rotary(Tape<double>&, Var<double>, Var<double>);
 

@@ -2,13 +2,15 @@
 // An eager tape: every op computes its value at once and leaves a closure that carries its gradient back.
 //
 //   Tape<float> tape(context);
-//   Var<float> y = linear(tape, x, weight.var());     // ops are functions: forward and gradient stand side by side
+//   Var<float> y = linear(tape, x, weight.var);       // ops are functions: forward and gradient stand side by side
 //   tape.backward(loss);                              // fills the gradients of every parameter that y depends on
 //   tape.clear();                                     // gives all memory back; the next step allocates nothing
 //
 // Values are [B, T, H, D] (a matrix: [1, 1, rows, columns]) with any strides; views of one value share its memory and gradient.
-// Memory of values, closures and gradients belongs to the tape and lives until clear(). A tape serves one thread; ops run on its
+// Memory of values and closures belongs to the tape and lives until clear(); a gradient's is reused as soon as its op has run
+// backwards, but for those of inputs and parameters. A tape serves one thread; ops run on its
 // Context. Tape(context, Record::no) only computes: for evaluation and streaming.
+#include <atomic>
 #include <deque>
 #include <initializer_list>
 #include <new>
@@ -54,7 +56,9 @@ class Tape {
   [[nodiscard]] static Var<T> alias(Var<T> of, View<T, 4> view) { return {view, of.slot}; }
   /// A part of `of`: its gradients are added to that of the whole, which starts as zeros.
   [[nodiscard]] static Var<T> part(Var<T> of, View<T, 4> view) {
-    if (of.slot != nullptr && view.size() != of.value.size()) of.slot->partial = true;
+    // A parameter may be shared by threads, which all write the same.
+    if (of.slot != nullptr && view.size() != of.value.size())
+      std::atomic_ref(of.slot->partial).store(true, std::memory_order_relaxed);
     return alias(of, view);
   }
   /// A part of `of` with a gradient of its own; for split().

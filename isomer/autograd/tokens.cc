@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "isomer/autograd/embedding.h"
 #include "isomer/autograd/fill.h"
 #include "isomer/autograd/op_views.h"
 #include "isomer/base/error.h"
@@ -13,46 +14,94 @@
 namespace isomer {
 
 namespace {
+/// f(number of the token in its sequence, from 1) for every token: [B or 1, T, 1, 1].
+template <class T, class F>
+Var<T> numbered(Tape<T>& tape, Index B, Index tokens, const Sequences& sequences, F f) {
+  const Index rows = sequences.offsets.empty() && sequences.aligned() ? 1 : B;
+  const Var<T> y = tape.make({rows, tokens, 1, 1}, {});
+  each_part("position", sequences, B, tokens, Placed::yes, [&](const SequencePart& part) {
+    for (Index t = 0; t < part.length; ++t) y.value(part.row, part.first + t, 0, 0) = f(part.position + t + 1);
+  });
+  return y;
+}
+
+/// Numbers of another type, in memory from take(count).
+template <class To, class T, class Take>
+View<To, 3> converted(View<const T, 3> x, Take take) {
+  const View<To, 3> y = contiguous(take(x.size()), {x.shape[0], x.shape[1], x.shape[2]});
+  each_element(x.shape, [&](const auto& i) { *element(y, i) = To(*element(x, i)); });
+  return y;
+}
+
+/// The gradient of sums over each sequence, into that of x and of the sum before.
 template <class T>
-Var<T> summed(Tape<T>& tape, Var<T> x, const CumulativeStates& states) {
-  const Var<T> y = tape.make(x.shape(), {x});
-  cumulative_sum<T>(x.value, states, y.value, tape.context());
-  tape.record({y}, [=](Tape<T>& back) {
-    const auto dx = back.target(x);
-    cumulative_sum_vjp<T>(back.arrived(y), {}, dx.view, dx.mode, back.context());
+void sums_vjp(Tape<T>& back, View<const T, 4> dy, const Sequences& sequences, Var<T> x, Var<T> before, Var<T> after) {
+  Workspace& scratch = back.context().workspace();
+  const Workspace::Scope scope(scratch);
+  const auto doubles = [&](Index size) { return scratch.take<double>(size); };
+  View<double, 3> dafter, dbefore;
+  if (after.wanted()) dafter = converted<double>(state_view(back.arrived(after)), doubles);
+  if (before.wanted()) dbefore = converted<double>(state_view(View<const T, 4>(before.value)), doubles);
+  const auto dx = back.target(x);
+  const View<T, 4> into = dx.present() ? dx.view : contiguous(scratch.take<T>(x.value.size()), x.shape());
+  each_part("running_sum", sequences, x.dim(0), x.dim(1), Placed::no, [&](const SequencePart& part) {
+    cumulative_sum_vjp<T>(part.tokens(dy), {.initial = part.states(View<const double, 3>(dafter)), .final = part.states(dbefore)},
+                          part.tokens(into), dx.present() ? dx.mode : Accumulate::set, back.context());
+  });
+  if (!before.wanted()) return;
+  Filling<T> fill(back);
+  const View<T, 3> to = state_view(fill(before));
+  each_element(to.shape, [&](const auto& i) { *element(to, i) = T(*element(dbefore, i)); });
+  fill.finish();
+}
+
+/// y = weight · (the running sum), the weight [B or 1, T, 1, 1] or absent.
+template <class T>
+Var<T> summed(Tape<T>& tape, Var<T> x, const AlongSum<T>& along, View<const T, 4> weight, bool turns) {
+  const Sequences sequences = along.sequences;
+  const Var<T> before = along.state != nullptr ? *along.state : Var<T>();
+  const Var<T> y = tape.make(x.shape(), {x, before});
+  each_part("running_sum", sequences, x.dim(0), x.dim(1), Placed::no, [&](const SequencePart& part) {
+    const View<double, 3> sum = part.states(along.sum);
+    cumulative_sum<T>(part.tokens(View<const T, 4>(x.value)), {.initial = sum, .final = sum, .turns = turns},
+                      part.tokens(y.value), tape.context());
+  });
+  if (weight.present()) binary<T>(Binary::multiply, y.value, weight, y.value, tape.context());
+  const Var<T> after = before.present() ? final_state(tape, before, {x}) : Var<T>();
+  if (after.present()) {
+    const View<T, 3> rounded = state_view(after.value);
+    each_element(rounded.shape, [&](const auto& i) { *element(rounded, i) = T(*element(along.sum, i)); });
+    *along.state = after;
+  }
+  tape.record({y, after}, [=](Tape<T>& back) {
+    Workspace& scratch = back.context().workspace();
+    const Workspace::Scope scope(scratch);
+    View<const T, 4> dy = back.arrived(y);
+    if (weight.present()) {
+      const View<T, 4> scaled = contiguous(scratch.take<T>(y.value.size()), y.shape());
+      binary<T>(Binary::multiply, dy, weight, scaled, back.context());
+      dy = scaled;
+    }
+    sums_vjp(back, dy, sequences, x, before, after);
   });
   return y;
 }
 }  // namespace
 
 template <class T>
-Var<T> running_sum(Tape<T>& tape, Var<T> x, View<double, 3> state) {
-  return summed(tape, x, {.initial = state, .final = state});
+Var<T> running_sum(Tape<T>& tape, Var<T> x, const AlongSum<T>& along) {
+  return summed(tape, x, along, {}, false);
 }
 
 template <class T>
-Var<T> running_angle(Tape<T>& tape, Var<T> x, View<double, 3> state) {
-  return summed(tape, x, {.initial = state, .final = state, .turns = true});
+Var<T> running_angle(Tape<T>& tape, Var<T> x, const AlongSum<T>& along) {
+  return summed(tape, x, along, {}, true);
 }
 
 template <class T>
-Var<T> running_mean(Tape<T>& tape, Var<T> x, View<double, 3> sum, Index before) {
-  require(before >= 0, "running_mean", "expected before >= 0, got ", before);
-  const Index L = x.dim(1);
-  const View<T, 4> weight = contiguous(tape.template keep<T>(L), {1, L, 1, 1});
-  for (Index t = 0; t < L; ++t) weight.data[t] = T(1.0 / double(before + t + 1));
-  const Var<T> y = tape.make(x.shape(), {x});
-  cumulative_sum<T>(x.value, {.initial = sum, .final = sum}, y.value, tape.context());
-  binary<T>(Binary::multiply, y.value, weight, y.value, tape.context());
-  tape.record({y}, [=](Tape<T>& back) {
-    Workspace& scratch = back.context().workspace();
-    const Workspace::Scope scope(scratch);
-    const View<T, 4> scaled = contiguous(scratch.take<T>(y.value.size()), y.shape());
-    binary<T>(Binary::multiply, back.arrived(y), weight, scaled, back.context());
-    const auto dx = back.target(x);
-    cumulative_sum_vjp<T>(scaled, {}, dx.view, dx.mode, back.context());
-  });
-  return y;
+Var<T> running_mean(Tape<T>& tape, Var<T> x, const AlongSum<T>& along) {
+  const auto share = [](Index number) { return T(1.0 / double(number)); };
+  return summed<T>(tape, x, along, numbered(tape, x.dim(0), x.dim(1), along.sequences, share).value, false);
 }
 
 template <class T>
@@ -67,39 +116,94 @@ Var<T> mean(Tape<T>& tape, Var<T> x) {
   return y;
 }
 
+namespace {
+/// One token later, in each sequence.
 template <class T>
-Var<T> shift(Tape<T>& tape, Var<T> x, View<T, 3> state) {
-  const auto [B, L, H, D] = x.shape();
-  if (state.present()) check_shape("shift", "state", state.shape, {B, H, D});
-  const Var<T> y = tape.make(x.shape(), {x});
-  if (L == 0) return y;
-  // [B, H, D] as the one token [B, 1, H, D].
-  const View<T, 4> token{state.data, {B, 1, H, D}, {state.stride[0], 0, state.stride[1], state.stride[2]}};
+void shift_tokens(View<const T, 4> x, View<const T, 4> before, View<T, 4> y, View<T, 4> after, Context& context) {
+  const Index L = x.shape[1];
+  if (L == 0) {
+    if (after.present() && after.data != before.data) copy<T>(before, after, context);
+    return;
+  }
   const T zero = 0;
-  const View<const T, 4> zeros{&zero, {B, 1, H, D}, {}};
-  copy<T>(state.present() ? View<const T, 4>(token) : zeros, slice(y.value, 1, 0, 1), tape.context());
-  copy<T>(slice(x.value, 1, 0, L - 1), slice(y.value, 1, 1, L - 1), tape.context());
-  if (state.present()) copy<T>(slice(x.value, 1, L - 1, 1), token, tape.context());
-  tape.record({y}, [=, tokens = L](Tape<T>& back) {
-    const auto dx = back.target(x);
-    sum_to<T>({.x = slice(back.arrived(y), 1, 1, tokens - 1)}, slice(dx.view, 1, 0, tokens - 1), dx.mode, back.context());
-    const T nothing = 0;
-    const View<T, 4> last = slice(dx.view, 1, tokens - 1, 1);
-    if (dx.mode == Accumulate::set) copy<T>({&nothing, last.shape, {}}, last, back.context());
+  const View<T, 4> first = slice(y, 1, 0, 1);
+  copy<T>(before.present() ? before : View<const T, 4>{&zero, first.shape, {}}, first, context);
+  copy<T>(slice(x, 1, 0, L - 1), slice(y, 1, 1, L - 1), context);
+  if (after.present()) copy<T>(slice(x, 1, L - 1, 1), after, context);
+}
+template <class T>
+void shift_tokens_vjp(View<const T, 4> dy, View<const T, 4> dafter, View<T, 4> dx, View<T, 4> dbefore, Context& context) {
+  const Index L = dy.shape[1];
+  const T zero = 0;
+  if (dbefore.present()) {
+    const View<const T, 4> from = L > 0 ? slice(dy, 1, 0, 1) : dafter;
+    copy<T>(from.present() ? from : View<const T, 4>{&zero, dbefore.shape, {}}, dbefore, context);
+  }
+  if (!dx.present() || L == 0) return;
+  copy<T>(slice(dy, 1, 1, L - 1), slice(dx, 1, 0, L - 1), context);
+  const View<T, 4> last = slice(dx, 1, L - 1, 1);
+  copy<T>(dafter.present() ? dafter : View<const T, 4>{&zero, last.shape, {}}, last, context);
+}
+}  // namespace
+
+template <class T>
+Var<T> shift(Tape<T>& tape, Var<T> x, const Along<T>& along) {
+  const Sequences sequences = along.sequences;
+  const Index B = x.dim(0), L = x.dim(1);
+  const Var<T> before = along.state != nullptr ? *along.state : Var<T>();
+  if (before.present()) check_shape("shift", "state", before.shape(), {sequences.count(B), 1, x.dim(2), x.dim(3)});
+  const Var<T> y = tape.make(x.shape(), {x, before});
+  const Var<T> after = before.present() ? final_state(tape, before, {x}) : Var<T>();
+  each_part("shift", sequences, B, L, Placed::no, [&](const SequencePart& part) {
+    shift_tokens<T>(part.tokens(View<const T, 4>(x.value)), part.states(View<const T, 4>(before.value)), part.tokens(y.value),
+                    part.states(after.value), tape.context());
+  });
+  if (along.state != nullptr) *along.state = after;
+  tape.record({y, after}, [=](Tape<T>& back) {
+    Filling<T> fill(back);
+    const View<const T, 4> dy = back.arrived(y), dafter = after.wanted() ? back.arrived(after) : View<const T, 4>{};
+    const View<T, 4> dx = fill(x), dbefore = fill(before);
+    each_part("shift", sequences, B, L, Placed::no, [&](const SequencePart& part) {
+      shift_tokens_vjp<T>(part.tokens(dy), part.states(dafter), part.tokens(dx), part.states(dbefore), back.context());
+    });
+    fill.finish();
   });
   return y;
 }
 
 namespace {
 template <class T>
-Var<T> local(Tape<T>& tape, Var<T> v, const Spread<T>& weight, const Neighbourhood& near, View<T, 3> state) {
-  const Var<T> y = tape.make(v.shape(), {v, weight.var});
-  const View<const T, 3> initial = kept(tape, state, y.wanted());
-  local_sum<T>({.v = v.value, .weight = weight.value(), .state = state}, near, {.y = y.value, .state = state}, tape.context());
-  tape.record({y}, [=](Tape<T>& back) {
+Var<T> local(Tape<T>& tape, Var<T> v, const Spread<T>& weight, const Neighbourhood& near, const Along<T>& along) {
+  const Sequences sequences = along.sequences;
+  const Var<T> before = along.state != nullptr ? *along.state : Var<T>();
+  const Var<T> y = tape.make(v.shape(), {v, weight.var, before});
+  const Var<T> after = before.present() ? final_state(tape, before, {v}) : Var<T>();
+  const bool in_place = before.present() && before.value.data == after.value.data;
+  const View<const T, 3> old = state_view(View<const T, 4>(before.value));
+  const View<const T, 3> initial = in_place && y.wanted() ? kept(tape, state_view(before.value), true) : old;
+  const auto each = [=, B = v.dim(0), L = v.dim(1)](auto f) {
+    each_part("local_sum", sequences, B, L, Placed::no, [&](const SequencePart& part) {
+      f(part, LocalInputs<T>{.v = part.tokens(View<const T, 4>(v.value)),
+                             .weight = weight.shape[1] == L ? part.tokens(weight.value()) : weight.value(),
+                             .state = part.states(initial)});
+    });
+  };
+  each([&](const SequencePart& part, const LocalInputs<T>& in) {
+    local_sum<T>(in, near, {.y = part.tokens(y.value), .state = part.states(state_view(after.value))}, tape.context());
+  });
+  if (along.state != nullptr) *along.state = after;
+  tape.record({y, after}, [=](Tape<T>& back) {
     Filling<T> fill(back);
-    const LocalGradients<T> grad{.dv = fill(v), .dweight = fill(weight)};
-    local_sum_vjp<T>({.v = v.value, .weight = weight.value(), .state = initial}, near, back.arrived(y), grad, back.context());
+    const View<const T, 4> dy = back.arrived(y);
+    const View<const T, 3> dafter = after.wanted() ? state_view(back.arrived(after)) : View<const T, 3>{};
+    const View<T, 4> dv = fill(v), dweight = fill(weight), dbefore = fill(before);
+    each([&](const SequencePart& part, const LocalInputs<T>& in) {
+      local_sum_vjp<T>(in, near, {.dy = part.tokens(dy), .dstate = part.states(dafter)},
+                       {.dv = part.tokens(dv),
+                        .dweight = weight.shape[1] == dy.shape[1] ? part.tokens(dweight) : dweight,
+                        .dstate = part.states(state_view(dbefore))},
+                       back.context());
+    });
     fill.finish();
   });
   return y;
@@ -107,8 +211,10 @@ Var<T> local(Tape<T>& tape, Var<T> v, const Spread<T>& weight, const Neighbourho
 }  // namespace
 
 template <class T>
-Var<T> local_sum(Tape<T>& tape, Var<T> v, Var<T> weight, Index width, View<T, 3> state) {
-  return local<T>(tape, v, {weight, {v.dim(0), weight.dim(1), v.dim(2), weight.dim(3)}}, {.width = width}, state);
+Var<T> local_sum(Tape<T>& tape, Var<T> v, Var<T> weight, Index width, const Along<T>& along) {
+  // Packed sequences have weights of each token, so that the gradients of shared ones are summed over all of them.
+  const Index tokens = along.sequences.offsets.empty() ? weight.dim(1) : v.dim(1);
+  return local<T>(tape, v, {weight, {v.dim(0), tokens, v.dim(2), weight.dim(3)}}, {.width = width}, along);
 }
 
 template <class T>
@@ -119,27 +225,67 @@ Var<T> local_image_sum(Tape<T>& tape, Var<T> v, Var<T> weight, Index rows, Index
 }
 
 template <class T>
-Var<T> position(Tape<T>& tape, Index offset, Index tokens) {
-  const Var<T> y = tape.make({1, tokens, 1, 1}, {});
-  for (Index t = 0; t < tokens; ++t) y.value.data[t] = T(offset + t + 1);
+Var<T> append_tokens(Tape<T>& tape, Var<T> a, Var<T> b, const Shape4& shape_of_b) {
+  const Spread<T> last{b, shape_of_b};
+  const Index before = a.present() ? a.dim(1) : 0;
+  const Var<T> y = tape.make({shape_of_b[0], before + shape_of_b[1], shape_of_b[2], shape_of_b[3]}, {a, b});
+  const auto first_part = [=](auto x) { return slice(x, 1, 0, before); };
+  const auto last_part = [=](auto x) { return slice(x, 1, before, x.shape[1] - before); };
+  if (a.present()) copy<T>(a.value, first_part(y.value), tape.context());
+  copy<T>(last.value(), last_part(y.value), tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const View<const T, 4> dy = back.arrived(y);
+    if (const auto da = back.target(a); da.present()) sum_to<T>({.x = first_part(dy)}, da.view, da.mode, back.context());
+    if (const auto db = back.target(b); db.present()) sum_to<T>({.x = last_part(dy)}, db.view, db.mode, back.context());
+  });
   return y;
 }
 
-template Var<float> running_sum(Tape<float>&, Var<float>, View<double, 3>);
-template Var<float> running_angle(Tape<float>&, Var<float>, View<double, 3>);
-template Var<double> running_angle(Tape<double>&, Var<double>, View<double, 3>);
-template Var<double> running_sum(Tape<double>&, Var<double>, View<double, 3>);
-template Var<float> running_mean(Tape<float>&, Var<float>, View<double, 3>, Index);
-template Var<double> running_mean(Tape<double>&, Var<double>, View<double, 3>, Index);
+template <class T>
+Var<T> position(Tape<T>& tape, Index B, Index tokens, const Sequences& sequences) {
+  return numbered(tape, B, tokens, sequences, [](Index number) { return T(number); });
+}
+
+template <class T>
+Var<T> position_table(Tape<T>& tape, Var<T> table, Index B, Index tokens, const Sequences& sequences) {
+  require(table.dim(0) == 1 && table.dim(1) == 1, "position_table", "expected a table [1, 1, length, D], got [", table.dim(0),
+          ", ", table.dim(1), ", ", table.dim(2), ", ", table.dim(3), "]");
+  Workspace& scratch = tape.context().workspace();
+  const Workspace::Scope scope(scratch);
+  const View<std::int64_t, 2> ids = contiguous(scratch.take<std::int64_t>(B * tokens), {B, tokens});
+  Var<T> rows;
+  each_part("position_table", sequences, B, tokens, Placed::yes, [&](const SequencePart& part) {
+    const Index end = part.position + part.length;
+    require(part.position >= 0 && end <= table.dim(2), "position_table", "expected at most ", table.dim(2), " positions, got ",
+            end);
+    for (Index t = 0; t < part.length; ++t) ids(part.row, part.first + t) = part.position + t;
+    if (!sequences.offsets.empty() || part.count < B) return;
+    // The same rows for every sequence are read where they are.
+    const View<T, 4> own = slice(table.value, 2, part.position, tokens);
+    rows = Tape<T>::part(table, {own.data, {1, tokens, 1, own.shape[3]}, {0, own.stride[2], 0, own.stride[3]}});
+  });
+  return rows.present() ? rows : embedding(tape, View<const std::int64_t, 2>(ids), table);
+}
+
+template Var<float> running_sum(Tape<float>&, Var<float>, const AlongSum<float>&);
+template Var<double> running_sum(Tape<double>&, Var<double>, const AlongSum<double>&);
+template Var<float> running_angle(Tape<float>&, Var<float>, const AlongSum<float>&);
+template Var<double> running_angle(Tape<double>&, Var<double>, const AlongSum<double>&);
+template Var<float> running_mean(Tape<float>&, Var<float>, const AlongSum<float>&);
+template Var<double> running_mean(Tape<double>&, Var<double>, const AlongSum<double>&);
 template Var<float> mean(Tape<float>&, Var<float>);
 template Var<double> mean(Tape<double>&, Var<double>);
-template Var<float> shift(Tape<float>&, Var<float>, View<float, 3>);
-template Var<double> shift(Tape<double>&, Var<double>, View<double, 3>);
-template Var<float> local_sum(Tape<float>&, Var<float>, Var<float>, Index, View<float, 3>);
-template Var<double> local_sum(Tape<double>&, Var<double>, Var<double>, Index, View<double, 3>);
+template Var<float> shift(Tape<float>&, Var<float>, const Along<float>&);
+template Var<double> shift(Tape<double>&, Var<double>, const Along<double>&);
+template Var<float> local_sum(Tape<float>&, Var<float>, Var<float>, Index, const Along<float>&);
+template Var<double> local_sum(Tape<double>&, Var<double>, Var<double>, Index, const Along<double>&);
 template Var<float> local_image_sum(Tape<float>&, Var<float>, Var<float>, Index, Index);
 template Var<double> local_image_sum(Tape<double>&, Var<double>, Var<double>, Index, Index);
-template Var<float> position(Tape<float>&, Index, Index);
-template Var<double> position(Tape<double>&, Index, Index);
+template Var<float> append_tokens(Tape<float>&, Var<float>, Var<float>, const Shape4&);
+template Var<double> append_tokens(Tape<double>&, Var<double>, Var<double>, const Shape4&);
+template Var<float> position(Tape<float>&, Index, Index, const Sequences&);
+template Var<double> position(Tape<double>&, Index, Index, const Sequences&);
+template Var<float> position_table(Tape<float>&, Var<float>, Index, Index, const Sequences&);
+template Var<double> position_table(Tape<double>&, Var<double>, Index, Index, const Sequences&);
 
 }  // namespace isomer

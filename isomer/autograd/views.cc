@@ -41,24 +41,12 @@ Var<T> slice(Var<T> x, Index begin, Index size) {
 }
 
 template <class T>
-Var<T> position_table(Var<T> table, Index offset, Index tokens) {
-  require(table.dim(0) == 1 && table.dim(1) == 1, "position_table", "expected a table [1, 1, length, D], got [", table.dim(0),
-          ", ", table.dim(1), ", ", table.dim(2), ", ", table.dim(3), "]");
-  require(offset >= 0 && tokens >= 0 && offset + tokens <= table.dim(2), "position_table", "expected at most ", table.dim(2),
-          " positions, got ", offset + tokens);
-  const View<T, 4> rows = slice(table.value, 2, offset, tokens);
-  return Tape<T>::part(table, {rows.data, {1, tokens, 1, rows.shape[3]}, {0, rows.stride[2], 0, rows.stride[3]}});
-}
-
-template <class T>
 Var<T> detach(Tape<T>& tape, Var<T> x) {
   return tape.input(x.value);
 }
 
 template Var<float> slice(Var<float>, Index, Index);
 template Var<double> slice(Var<double>, Index, Index);
-template Var<float> position_table(Var<float>, Index, Index);
-template Var<double> position_table(Var<double>, Index, Index);
 template Var<float> detach(Tape<float>&, Var<float>);
 template Var<double> detach(Tape<double>&, Var<double>);
 template Var<float> heads(Var<float>, Index);

@@ -19,10 +19,6 @@ void split(Tape<T>& tape, Var<T> x, std::span<const Index> sizes, std::span<Var<
 template <class T>
 [[nodiscard]] Var<T> slice(Var<T> x, Index begin, Index size);
 
-/// Rows offset … offset + tokens − 1 of a table [1, 1, length, D], as [1, tokens, 1, D]: the same for every sequence.
-template <class T>
-[[nodiscard]] Var<T> position_table(Var<T> table, Index offset, Index tokens);
-
 /// The same value, from which no gradient goes back.
 template <class T>
 [[nodiscard]] Var<T> detach(Tape<T>& tape, Var<T> x);

@@ -278,10 +278,10 @@ TEST(Layers, StreamWhatTheyTrainOnWhereverTheSequenceIsCut) {
     const double want = small.model.loss(tape, data.input()).loss;
     const tests::TemporaryFolder folder;
     for (Index cut = 1; cut <= kTokens; ++cut) {
-      ModelState<double> state = small.model.start(1);
-      View<const double, 2> logits = small.model.prefill(tape, part(data, 0, cut), state);
-      state.save(folder.path / "state.safetensors");
-      state = small.model.load_state(folder.path / "state.safetensors");
+      ModelState<double> saved = small.model.start(1);
+      View<const double, 2> logits = small.model.prefill(tape, part(data, 0, cut), saved);
+      saved.save(folder.path / "state.safetensors");
+      ModelState<double> state = small.model.load_state(folder.path / "state.safetensors");
       for (Index t = cut; t < kTokens; ++t) logits = small.model.step(tape, part(data, t, t + 1), state);
       double sum = 0;
       for (Index v = 0; v < logits.shape[1]; ++v) sum += std::exp(logits(0, v));

@@ -165,7 +165,7 @@ void put(Var<float> x, Index t, Tensor& all) {
   for (Index b = 0; b < x.dim(0); ++b) std::copy_n(x.value.data + b * D, D, all.data<float>() + (b * T + t) * D);
 }
 
-Tensors streamed(Model<float>& model, const Request& request, Context& context) {
+Tensors streamed(const Model<float>& model, const Request& request, Context& context) {
   const auto& [B, T] = std::pair(request.input().B, request.input().T);
   require(B > 0 && T > 0, "tokens", "expected at least one token, got ", B, " sequences of ", T);
   const ModelConfig& config = model.config();
@@ -207,7 +207,7 @@ void add_gradients(LoadedModel& loaded, const ModelInput& in, Context& context, 
 }  // namespace
 
 Tensors logits_of(LoadedModel& loaded, const Tensors& in, const LogitsOptions& options, Context& context) {
-  Model<float>& model = loaded.model;
+  const Model<float>& model = loaded.model;
   require(!options.stream || model.config().kind == ModelKind::language, "logits",
           "expected a language model to stream, got one of kind ", name_of(model.config().kind));
   require(!(options.stream && options.gradients), "logits", "expected gradients of a batch, got a stream");

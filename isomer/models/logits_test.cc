@@ -92,7 +92,7 @@ TEST(Logits, AreTheSameATokenAtATime) {
           EXPECT_NEAR(part.logits.value(b, i, 0, v), all.logits.value(b, t + i, 0, v), 1e-12);
       }
     t += n;
-    EXPECT_EQ(state.position(), t);
+    EXPECT_EQ(state.positions()[0], t);
     streaming.clear();
   }
   EXPECT_EQ(error_of([&] { (void)small.model.logits(streaming, data.tokens, state); }),

@@ -11,6 +11,7 @@
 #include "isomer/autograd/tokens.h"
 #include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
+#include "isomer/laws/layout.h"
 
 namespace isomer {
 
@@ -56,6 +57,14 @@ void seed_loss(Tape<T>& tape, Var<T> loss, Index count, const Pass& pass) {
   if (loss.wanted()) tape.seed(loss).data[0] = pass.count > 0 ? T(double(count) / pass.count) : T(1);
 }
 
+/// A copy that the backward pass still finds.
+template <class T>
+std::span<const std::int64_t> kept_offsets(Tape<T>& tape, std::span<const std::int64_t> offsets) {
+  std::int64_t* kept = tape.template keep<std::int64_t>(Index(offsets.size()));
+  std::ranges::copy(offsets, kept);
+  return {kept, offsets.size()};
+}
+
 void expect_size(const char* what, std::size_t got, Index want) {
   require(Index(got) == want, "model", "expected ", want, " ", what, ", got ", got);
 }
@@ -77,7 +86,8 @@ ModelInput part_of(const ModelInput& in, Index first, Index count) {
           .labels = cut(in.labels),
           .inputs = cut(in.inputs),
           .targets = cut(in.targets),
-          .lengths = cut(in.lengths)};
+          .lengths = cut(in.lengths),
+          .offsets = in.offsets};
 }
 
 template <class T>
@@ -122,26 +132,38 @@ std::vector<const graph::Graph*> Model<T>::graphs() const {
 template <class T>
 void Model<T>::link_blocks() {
   const std::vector<const graph::Graph*> all = graphs();
-  flows_.resize(all.size());
+  links_.resize(all.size());
   for (std::size_t layer = 0; layer < all.size(); ++layer) {
-    flows_[layer].from = links_of(all, layer);
-    flows_[layer].in.resize(1 + flows_[layer].from.size());
-    flows_[layer].out.resize(1);
+    links_[layer].from = links_of(all, layer);
     // Nobody asks a layer for what no other takes.
-    for (const Link& link : flows_[layer].from) flows_[link.layer].out.resize(1 + all[link.layer]->given.size());
+    for (const Link& link : links_[layer].from) links_[link.layer].given = all[link.layer]->given.size();
   }
 }
 
 template <class T>
-auto Model<T>::flow_into(std::size_t layer, Var<T> x) -> Flow& {
-  Flow& flow = flows_[layer];
+auto Model<T>::flows(Tape<T>& tape) const -> std::span<Flow> {
+  const auto vars = [&](std::size_t count) {
+    Var<T>* all = tape.template keep<Var<T>>(Index(count));
+    std::uninitialized_fill_n(all, count, Var<T>());
+    return std::span<Var<T>>(all, count);
+  };
+  Flow* all = tape.template keep<Flow>(Index(links_.size()));
+  for (std::size_t layer = 0; layer < links_.size(); ++layer)
+    new (all + layer) Flow{vars(1 + links_[layer].from.size()), vars(1 + links_[layer].given)};
+  return {all, links_.size()};
+}
+
+template <class T>
+auto Model<T>::flow_into(std::span<Flow> flows, std::size_t layer, Var<T> x) const -> const Flow& {
+  const Flow& flow = flows[layer];
+  const std::vector<Link>& from = links_[layer].from;
   flow.in[0] = x;
-  for (std::size_t i = 0; i < flow.from.size(); ++i) flow.in[1 + i] = flows_[flow.from[i].layer].out[1 + flow.from[i].value];
+  for (std::size_t i = 0; i < from.size(); ++i) flow.in[1 + i] = flows[from[i].layer].out[1 + from[i].value];
   return flow;
 }
 
 template <class T>
-void Model<T>::check_input(const ModelInput& in) const {
+void Model<T>::check_input(const ModelInput& in, const States* states) const {
   const Index tokens = in.B * in.T;
   require(in.B > 0 && in.T > 0, "model", "expected at least one token, got ", in.B, " sequences of ", in.T);
   if (embedding_) expect_size("tokens", in.tokens.size(), tokens);
@@ -149,7 +171,18 @@ void Model<T>::check_input(const ModelInput& in) const {
   if (!in.lengths.empty()) expect_size("lengths", in.lengths.size(), in.B);
   for (const Index length : in.lengths)
     require(length > 0 && length <= in.T, "model", "expected lengths from 1 to ", in.T, ", got ", length);
-  require(!positions_.present() || in.T <= config_.length, "model", "expected at most ", config_.length, " tokens, got ", in.T);
+  if (!in.offsets.empty())
+    require(config_.kind == ModelKind::language, "model", "expected a language model for packed sequences, got one of kind ",
+            name_of(config_.kind));
+  const auto parts = sequences("model", in.B, in.T, in.offsets);
+  if (states != nullptr)
+    require(states->size() == blocks_.size() && states->front().batch() == Index(parts.size()), "model", "expected states of ",
+            blocks_.size(), " layers and ", parts.size(), " sequences, got ", states->size(), " and ",
+            states->empty() ? 0 : states->front().batch());
+  for (std::size_t i = 0; positions_.present() && i < parts.size(); ++i) {
+    const Index end = parts[i].length + (states == nullptr ? 0 : Index((*states)[0].positions()[i]));
+    require(end <= config_.length, "model", "expected at most ", config_.length, " tokens, got ", end);
+  }
 }
 
 template <class T>
@@ -161,10 +194,15 @@ void Model<T>::check_targets(const ModelInput& in) const {
 }
 
 template <class T>
-Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
+Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Along& along) const {
+  const Pass& pass = along.pass;
   Var<T> x = embedding_ ? (*embedding_)(tape, contiguous(in.tokens.data(), {in.B, in.T}))
                         : (*input_)(tape, values(tape, in.inputs, {in.B, in.T, 1, config_.features}));
-  if (positions_.present()) x = add(tape, x, position_table(positions_, 0, in.T));
+  if (positions_.present()) {
+    Sequences places{.offsets = along.offsets};
+    if (along.states != nullptr) places.positions = (*along.states)[0].positions();
+    x = add(tape, x, position_table(tape, positions_, in.B, in.T, places));
+  }
   const double rate = pass.dropout ? config_.dropout : 0;
   return dropout(tape, x,
                  {.rate = rate,
@@ -174,18 +212,21 @@ Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
 }
 
 template <class T>
-Var<T> Model<T>::run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pass& pass) {
+Var<T> Model<T>::run_block(Tape<T>& tape, const Flow& flow, std::size_t layer, const Along& along) const {
+  const Pass& pass = along.pass;
+  StateValues<T>* state = along.states != nullptr ? &(*along.states)[layer] : nullptr;
   const DropoutOptions dropout{.rate = pass.dropout ? config_.dropout : 0,
                                .seed = pass.seed,
                                .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer,
-                               .first = pass.first * x.dim(1) * config_.width};
-  const auto forward = [block = &blocks_[layer], window = pass.window, dropout](Tape<T>& on, std::span<const Var<T>> in,
-                                                                                std::span<Var<T>> out) {
-    block->mixer().set_window(window);
-    out[0] = block->forward(on, in[0], dropout, {in.subspan(1), out.subspan(1)});
+                               .first = pass.first * flow.in[0].dim(1) * config_.width};
+  const auto forward = [block = &blocks_[layer], window = pass.window, offsets = along.offsets, state, dropout](
+                           Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
+    out[0] =
+        block->forward(on, in[0], dropout,
+                       {.taken = in.subspan(1), .given = out.subspan(1), .offsets = offsets, .window = window, .state = state});
   };
-  Flow& flow = flow_into(layer, x);
-  if (tape.recording() && !pass.recompute)
+  // A state goes on, so that a block that carries one runs once.
+  if (state != nullptr || (tape.recording() && !pass.recompute))
     forward(tape, flow.in, flow.out);
   else
     recompute<T>(tape, flow.in, flow.out, forward);
@@ -193,8 +234,9 @@ Var<T> Model<T>::run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pas
 }
 
 template <class T>
-Var<T> Model<T>::blocks(Tape<T>& tape, Var<T> x, const Pass& pass) {
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) x = run_block(tape, x, layer, pass);
+Var<T> Model<T>::blocks(Tape<T>& tape, Var<T> x, const Along& along) const {
+  const std::span<Flow> all = flows(tape);
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) x = run_block(tape, flow_into(all, layer, x), layer, along);
   return x;
 }
 
@@ -218,36 +260,38 @@ Var<T> Model<T>::decoded(Tape<T>& tape, Var<T> x) const {
 }
 
 template <class T>
-ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) {
-  predicted_.assign(in.labels.size(), -1);
+ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const {
+  const std::span predicted(tape.template keep<std::int64_t>(Index(in.labels.size())), in.labels.size());
+  std::ranges::fill(predicted, -1);
   LossResult result;
   const Var<T> loss = linear_cross_entropy<T>(tape,
                                               {.x = x,
                                                .weight = head_,
                                                .bias = head_bias_,
                                                .labels = contiguous(in.labels.data(), {x.dim(0), x.dim(1)}),
-                                               .predicted = predicted_.data()},
+                                               .predicted = predicted.data()},
                                               config_.logit_cap, &result);
   seed_loss(tape, loss, result.count, pass);
-  return {.loss = result.mean, .count = result.count, .correct = result.correct, .predicted = predicted_};
+  return {.loss = result.mean, .count = result.count, .correct = result.correct, .predicted = predicted};
 }
 
 template <class T>
-ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) {
+ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const {
   const Shape4 shape{in.B, 1, 1, config_.outputs};
   const Var<T> y = linear(tape, x, head_, head_bias_);
   const Var<T> loss = mean_squared_error(tape, y, values(tape, in.targets, shape));
   seed_loss(tape, loss, in.B, pass);
-  outputs_.resize(in.targets.size());
-  std::transform(y.value.data, y.value.data + y.value.size(), outputs_.begin(), [](T number) { return float(number); });
-  return {.loss = double(loss.value.data[0]), .count = in.B, .outputs = outputs_};
+  const std::span outputs(tape.template keep<float>(y.value.size()), in.targets.size());
+  std::transform(y.value.data, y.value.data + y.value.size(), outputs.begin(), [](T number) { return float(number); });
+  return {.loss = double(loss.value.data[0]), .count = in.B, .outputs = outputs};
 }
 
 template <class T>
-ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
-  check_input(in);
+ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass, States* states) const {
+  check_input(in, states);
   check_targets(in);
-  const Var<T> x = blocks(tape, front(tape, in, pass), pass);
+  const Along along{pass, kept_offsets(tape, in.offsets), states};
+  const Var<T> x = blocks(tape, front(tape, in, along), along);
   switch (config_.kind) {
     case ModelKind::language: return read_labels(tape, (*norm_)(tape, x), in, pass);
     case ModelKind::autoencoder: return read_labels(tape, decoded(tape, (*norm_)(tape, x)), in, pass);
@@ -263,9 +307,10 @@ Var<T> Model<T>::projected(Tape<T>& tape, Var<T> x) const {
 }
 
 template <class T>
-ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
+ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass& pass) const {
   check_input(in);
-  const Var<T> hidden = (*norm_)(tape, blocks(tape, front(tape, in, pass), pass));
+  const Along along{pass, kept_offsets(tape, in.offsets)};
+  const Var<T> hidden = (*norm_)(tape, blocks(tape, front(tape, in, along), along));
   switch (config_.kind) {
     case ModelKind::language: return {hidden, projected(tape, hidden)};
     case ModelKind::autoencoder: return {hidden, projected(tape, decoded(tape, hidden))};
@@ -280,16 +325,18 @@ std::string Model<T>::name_of_layer(std::size_t layer) const {
 }
 
 template <class T>
-std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass) {
+std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass) const {
   check_input(in);
   const auto finite = [](Var<T> x) { return all_finite<T>({x.value.data, std::size_t(x.value.size())}); };
   tape.clear();
   const typename Tape<T>::Aside aside(tape);
   return tape.without_recording([&]() -> std::string {
-    Var<T> x = front(tape, in, pass);
+    const Along along{pass, in.offsets};
+    Var<T> x = front(tape, in, along);
     if (!finite(x)) return name_of_front();
+    const std::span<Flow> all = flows(tape);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-      x = run_block(tape, x, layer, pass);
+      x = run_block(tape, flow_into(all, layer, x), layer, along);
       if (!finite(x)) return name_of_layer(layer);
     }
     return std::isfinite(loss(tape, in, pass).loss) ? "" : "the output";
@@ -311,14 +358,18 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
 }
 
 template <class T>
-void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& visit) {
+void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& visit) const {
   check_input(in);
   const typename Tape<T>::Aside aside(tape);
   tape.without_recording([&] {
-    Var<T> x = front(tape, in, {});
+    const Pass plain;
+    const Along along{plain, in.offsets};
+    Var<T> x = front(tape, in, along);
+    const std::span<Flow> all = flows(tape);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-      visit(Index(layer), x, flow_into(layer, x).carried().taken);
-      x = run_block(tape, x, layer, {});
+      const Flow& flow = flow_into(all, layer, x);
+      visit(Index(layer), x, flow.pass().taken);
+      x = run_block(tape, flow, layer, along);
     }
   });
 }

@@ -2,23 +2,18 @@
 // A model: something in front (embedding, or a projection of vectors), blocks, a norm, and something to read off at the end.
 //
 //   Parameters<float> parameters;
-//   Model<float> model(config, parameters);                         // config.h
+//   const Model<float> model(config, parameters);                   // config.h
 //   initialise(parameters, seed);
-//   const ModelResult r = model.loss(tape, {.B = 32, .T = 128, .tokens = tokens, .labels = labels}, {.seed = seed, .step =
-//   step}); tape.backward();                                                // fills the gradients of all parameters
-//   tape.clear();
-//
-//   ModelState<float> state = model.start(1);                       // language models: streaming
-//   View<const float, 2> logits = model.prefill(tape, prompt, state);
-//   logits = model.step(tape, {&token, 1}, state);
-//
-//   ModelOutput<float> all = model.logits(tape, {.B = 2, .T = 16, .tokens = tokens});   // of every token, until tape.clear()
+//   Executor<float> executor(model, context);                       // executor.h: runs it
 //
 // Names of parameters: embedding.weight or input.{weight,bias}, positions.weight (where there are any),
 // layers.N.{norm1,mixer,norm2,mlp}.…, shared.PRESET.… (what layers of a preset have in common), norm.weight, decoder.N.…
-// (autoencoder), head.weight (head.bias unless the head is one of tokens). The head of a tied model is the embedding. A model
-// serves one thread at a time and stays where it is. After the first call with a shape nothing is allocated on the heap but what
-// a state grows by.
+// (autoencoder), head.weight (head.bias unless the head is one of tokens). The head of a tied model is the embedding.
+//
+// A model is weights and never changes as it runs, and it stays where it is. What a pass computes is the tape's, what a stream
+// remembers is the state's: any number of threads may run one model, each on tapes and states of its own, as long as none of them
+// goes back (gradients are the parameters'). After the first call with a shape nothing is allocated on the heap but what a state
+// grows by.
 #include <functional>
 #include <optional>
 #include <span>
@@ -39,6 +34,8 @@ struct ModelInput {
   std::span<const float> inputs = {};         // [B, T, features]
   std::span<const float> targets = {};        // [B, outputs]
   std::span<const Index> lengths = {};        // [B], tokens before the padding, which means leave out; empty: all
+  // Language models: [n + 1], from 0 to T and never decreasing: n sequences packed into one row, which do not see each other.
+  std::span<const std::int64_t> offsets = {};
 };
 
 /// What the mean of a loss is taken over: the labels that count, or the sequences of a regression.
@@ -46,7 +43,7 @@ struct ModelInput {
 /// Sequences first … first + count − 1 of an input.
 [[nodiscard]] ModelInput part_of(const ModelInput& in, Index first, Index count);
 
-/// The spans belong to the model and are valid until its next call.
+/// The spans are valid as long as the tape's values.
 struct ModelResult {
   double loss = 0;                               // the mean over labels of the cross-entropy, or the mean squared error
   Index count = 0, correct = 0;                  // labels; of them, those with the largest logit (regression: targets, none)
@@ -81,82 +78,101 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
-  [[nodiscard]] Block<T>& block(Index layer) { return blocks_[std::size_t(layer)]; }
+  [[nodiscard]] const Block<T>& block(Index layer) const { return blocks_[std::size_t(layer)]; }
+
+  /// The states of all layers as values of a tape (nn/state_values.h), before the first of B sequences' tokens.
+  using States = std::vector<StateValues<T>>;
+  [[nodiscard]] States start(Index B, Tape<T>& tape) const;
 
   /// Runs forward; on a tape that records, tape.backward() comes next. Throws Error for inputs of another size than expected.
-  ModelResult loss(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
+  /// With `states` the sequences go on from them, and they become what the sequences end in (language models).
+  ModelResult loss(Tape<T>& tape, const ModelInput& in, const Pass& pass = {}, States* states = nullptr) const;
 
   /// Runs forward and reads no labels or targets, which may be absent. Throws Error for inputs of another size than expected.
-  [[nodiscard]] ModelOutput<T> logits(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
-  /// The same of a language model whose sequences go on from a state, which then has seen the tokens [B, n] too.
-  [[nodiscard]] ModelOutput<T> logits(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
+  [[nodiscard]] ModelOutput<T> logits(Tape<T>& tape, const ModelInput& in, const Pass& pass = {}) const;
+  /// The same of a language model whose sequences go on from a state, which then has seen the tokens [B, n] too, or those that
+  /// the offsets [B + 1] pack into one row.
+  [[nodiscard]] ModelOutput<T> logits(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state,
+                                      std::span<const std::int64_t> offsets = {}) const;
 
   /// Where the first value that is not finite comes from: "the embedding", "layer 3 (gla)", "the output"; empty if there is
   /// none. Clears the tape.
-  [[nodiscard]] std::string first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass = {});
+  [[nodiscard]] std::string first_not_finite(Tape<T>& tape, const ModelInput& in, const Pass& pass = {}) const;
   /// The same of gradients, in the order in which the backward pass comes to them: from the output to the embedding.
   [[nodiscard]] std::string first_gradient_not_finite(const Parameters<T>& parameters) const;
 
   /// Calls visit(layer, x, taken) with the input of every block and what its mixer takes from others, which stay until visit
   /// returns. Records nothing.
   using Visit = std::function<void(Index layer, Var<T> x, std::span<const Var<T>> taken)>;
-  void visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& visit);
+  void visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& visit) const;
 
-  /// Streaming, for language models. Logits [B, vocabulary] are those after the last token; they belong to the model and are
-  /// valid until its next call. What the tape held stays as it was.
+  /// Streaming, for language models. Logits [B, vocabulary] are those after the last token; they are the state's, valid until its
+  /// next call. What the tape held stays as it was.
   [[nodiscard]] ModelState<T> start(Index B) const;
   [[nodiscard]] ModelState<T> load_state(const std::string& path) const;
-  /// tokens [B, n], n > 0.
-  View<const T, 2> prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
+  /// tokens [B, n], n > 0; or with offsets [B + 1] those of the sequences one behind the other, as many as each has: one that has
+  /// none keeps its logits.
+  View<const T, 2> prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state,
+                           std::span<const std::int64_t> offsets = {}) const;
   /// Bytes of weights that a step reads: of tables of vectors one, of everything else all.
   [[nodiscard]] Index step_bytes(const Parameters<T>& parameters) const;
   /// tokens [B].
-  View<const T, 2> step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state);
+  View<const T, 2> step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) const;
 
  private:
   struct Decoder {
     NormLayer<T> norm;
     Linear<T> linear;
   };
-  /// Values of a pass that go into a block and out of it: first x, then what mixers take and give.
-  struct Flow {
+  /// What a block takes from others, and how many of its own values they take.
+  struct Links {
     std::vector<Link> from;
-    std::vector<Var<T>> in, out;
-    [[nodiscard]] Carried<T> carried() { return {std::span<const Var<T>>(in).subspan(1), std::span<Var<T>>(out).subspan(1)}; }
+    std::size_t given = 0;
+  };
+  /// Values of a pass that go into a block and out of it: first x, then what mixers take and give. The tape's.
+  struct Flow {
+    std::span<Var<T>> in, out;
+    [[nodiscard]] MixerPass<T> pass() const { return {.taken = in.subspan(1), .given = out.subspan(1)}; }
+  };
+  /// What all blocks of a pass have in common.
+  struct Along {
+    const Pass& pass;
+    std::span<const std::int64_t> offsets;
+    States* states = nullptr;
   };
   [[nodiscard]] std::vector<const graph::Graph*> graphs() const;
   void link_blocks();
+  /// Of all blocks of a pass.
+  [[nodiscard]] std::span<Flow> flows(Tape<T>& tape) const;
   /// With what earlier blocks of this pass gave.
-  [[nodiscard]] Flow& flow_into(std::size_t layer, Var<T> x);
+  [[nodiscard]] const Flow& flow_into(std::span<Flow> flows, std::size_t layer, Var<T> x) const;
   [[nodiscard]] std::string name_of_layer(std::size_t layer) const;
   [[nodiscard]] const char* name_of_front() const { return embedding_ ? "the embedding" : "the input"; }
   [[nodiscard]] Index streams() const { return 2 * Index(blocks_.size()) + 1; }
-  void check_input(const ModelInput& in) const;
+  void check_input(const ModelInput& in, const States* states = nullptr) const;
   void check_targets(const ModelInput& in) const;
-  void check_stream(Index tokens, ModelState<T>& state) const;
-  [[nodiscard]] Var<T> front(Tape<T>& tape, const ModelInput& in, const Pass& pass);
-  [[nodiscard]] Var<T> blocks(Tape<T>& tape, Var<T> x, const Pass& pass);
-  [[nodiscard]] Var<T> run_block(Tape<T>& tape, Var<T> x, std::size_t layer, const Pass& pass);
-  /// The blocks on tokens [B, n] that come after those that the state has seen.
-  [[nodiscard]] Var<T> streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, ModelState<T>& state);
+  void check_stream(std::span<const std::int64_t> tokens, std::span<const std::int64_t> offsets, ModelState<T>& state) const;
+  [[nodiscard]] Var<T> front(Tape<T>& tape, const ModelInput& in, const Along& along) const;
+  [[nodiscard]] Var<T> blocks(Tape<T>& tape, Var<T> x, const Along& along) const;
+  [[nodiscard]] Var<T> run_block(Tape<T>& tape, const Flow& flow, std::size_t layer, const Along& along) const;
+  /// The blocks on tokens [B, n], or packed ones, that come after those that the state has seen.
+  [[nodiscard]] Var<T> streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, std::span<const std::int64_t> offsets,
+                                ModelState<T>& state) const;
   [[nodiscard]] Var<T> projected(Tape<T>& tape, Var<T> x) const;
   [[nodiscard]] Var<T> pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const;
   [[nodiscard]] Var<T> decoded(Tape<T>& tape, Var<T> x) const;
-  ModelResult read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass);
-  ModelResult read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass);
+  ModelResult read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const;
+  ModelResult read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const;
 
   ModelConfig config_;
   std::optional<Embedding<T>> embedding_;
   Var<T> positions_;
   std::optional<Linear<T>> input_;
   std::vector<Block<T>> blocks_;
-  std::vector<Flow> flows_;  // of each block
+  std::vector<Links> links_;  // of each block
   std::optional<NormLayer<T>> norm_;
   std::vector<Decoder> decoder_;
   Var<T> head_, head_bias_;
-  std::vector<std::int64_t> predicted_;
-  std::vector<float> outputs_;
-  std::vector<T> logits_;
 };
 
 extern template class Model<float>;

@@ -9,7 +9,7 @@ namespace isomer {
 namespace {
 // Of the files; they say it in their metadata.
 constexpr const char* kFormat = "isomer model state";
-constexpr const char* kVersion = "1";
+constexpr const char* kVersion = "2";
 
 std::string prefix(std::size_t layer) { return "layers." + std::to_string(layer) + "."; }
 
@@ -55,8 +55,9 @@ ModelState<T> ModelState<T>::load(const std::string& path, std::span<const graph
     ModelState state(layers, batch_of_file(file.tensors, prefix(0) + "batch", ModelState(layers, 1).bytes()));
     for (std::size_t i = 0; i < state.layers_.size(); ++i) state.layers_[i].assign(file.tensors, prefix(i));
     for (const MixerState<T>& layer : state.layers_)
-      require(layer.position() == state.position(), "state", "expected ", state.position(), " tokens in every layer, got ",
-              layer.position());
+      for (std::size_t i = 0; i < state.positions().size(); ++i)
+        require(layer.positions()[i] == state.positions()[i], "state", "expected ", state.positions()[i],
+                " tokens in every layer, got ", layer.positions()[i]);
     return state;
   } catch (const Error& problem) {
     throw Error("cannot load " + path + ": " + problem.what());

@@ -20,8 +20,8 @@ class ModelState {
   ModelState(std::span<const graph::Graph* const> layers, Index B);
 
   [[nodiscard]] Index batch() const { return layers_[0].batch(); }
-  /// Tokens seen so far.
-  [[nodiscard]] Index position() const { return layers_[0].position(); }
+  /// Tokens seen so far of each sequence.
+  [[nodiscard]] std::span<const std::int64_t> positions() const { return layers_[0].positions(); }
   /// Of all numbers that are kept.
   [[nodiscard]] Index bytes() const;
 
@@ -32,10 +32,16 @@ class ModelState {
 
   // For the model.
   [[nodiscard]] std::vector<MixerState<T>>& layers() { return layers_; }
+  /// Where the logits after the last token go, [B, vocabulary].
+  [[nodiscard]] View<T, 2> logits(Index vocabulary) {
+    logits_.resize(std::size_t(batch() * vocabulary));
+    return contiguous(logits_.data(), {batch(), vocabulary});
+  }
 
  private:
   std::string fingerprint_;
   std::vector<MixerState<T>> layers_;
+  std::vector<T> logits_;
 };
 
 extern template class ModelState<float>;

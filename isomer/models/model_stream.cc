@@ -3,6 +3,7 @@
 
 #include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/linear.h"
+#include "isomer/autograd/tokens.h"
 #include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
 #include "isomer/models/model.h"
@@ -25,59 +26,91 @@ ModelState<T> Model<T>::start(Index B) const {
 }
 
 template <class T>
+auto Model<T>::start(Index B, Tape<T>& tape) const -> States {
+  require_language(config_.kind);
+  States states;
+  for (const Block<T>& block : blocks_) states.emplace_back(block.mixer().graph(), B, tape);
+  return states;
+}
+
+template <class T>
 ModelState<T> Model<T>::load_state(const std::string& path) const {
   require_language(config_.kind);
   return ModelState<T>::load(path, graphs());
 }
 
 template <class T>
-void Model<T>::check_stream(Index tokens, ModelState<T>& state) const {
+void Model<T>::check_stream(std::span<const std::int64_t> tokens, std::span<const std::int64_t> offsets,
+                            ModelState<T>& state) const {
   require_language(config_.kind);
-  const Index B = state.batch(), n = tokens / B;
-  require(n > 0 && tokens == B * n, "model", "expected as many tokens for each of ", B, " sequences, got ", tokens);
+  const Index B = state.batch(), count = Index(tokens.size());
+  require(offsets.empty() || Index(offsets.size()) == B + 1, "model", "expected ", B + 1, " offsets for a state of ", B,
+          " sequences, got ", offsets.size());
+  require(!offsets.empty() || (count > 0 && count % B == 0), "model", "expected as many tokens for each of ", B,
+          " sequences, got ", count);
   require(state.layers().size() == blocks_.size(), "model", "expected a state of ", blocks_.size(), " layers, got ",
           state.layers().size());
-  require(!positions_.present() || state.position() + n <= config_.length, "model", "expected at most ", config_.length,
-          " tokens (learned positions), got ", state.position() + n);
+  const auto parts = sequences("model", offsets.empty() ? B : 1, offsets.empty() ? count / B : count, offsets);
+  for (std::size_t i = 0; positions_.present() && i < parts.size(); ++i) {
+    const Index end = Index(state.positions()[i]) + parts[i].length;
+    require(end <= config_.length, "model", "expected at most ", config_.length, " tokens (learned positions), got ", end);
+  }
 }
 
 template <class T>
-Var<T> Model<T>::streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, ModelState<T>& state) {
+Var<T> Model<T>::streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, std::span<const std::int64_t> offsets,
+                          ModelState<T>& state) const {
   Var<T> x = (*embedding_)(tape, tokens);
-  if (positions_.present()) x = add(tape, x, position_table(positions_, state.position(), tokens.shape[1]));
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
-    x = blocks_[layer].prefill(tape, x, state.layers()[layer], flow_into(layer, x).carried());
+  const Sequences places{.offsets = offsets, .positions = state.positions()};
+  if (positions_.present()) x = add(tape, x, position_table(tape, positions_, tokens.shape[0], tokens.shape[1], places));
+  const std::span<Flow> flow = flows(tape);
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+    MixerPass<T> pass = flow_into(flow, layer, x).pass();
+    pass.offsets = offsets;
+    x = blocks_[layer].prefill(tape, x, state.layers()[layer], pass);
+  }
   return x;
 }
 
 template <class T>
-ModelOutput<T> Model<T>::logits(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) {
-  check_stream(Index(tokens.size()), state);
-  const Index B = state.batch();
+ModelOutput<T> Model<T>::logits(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state,
+                                std::span<const std::int64_t> offsets) const {
+  check_stream(tokens, offsets, state);
+  const Index B = offsets.empty() ? state.batch() : 1;
   return tape.without_recording([&]() -> ModelOutput<T> {
-    const Var<T> hidden = (*norm_)(tape, streamed(tape, contiguous(tokens.data(), {B, Index(tokens.size()) / B}), state));
+    const View<const std::int64_t, 2> all = contiguous(tokens.data(), {B, Index(tokens.size()) / B});
+    const Var<T> hidden = (*norm_)(tape, streamed(tape, all, offsets, state));
     return {hidden, projected(tape, hidden)};
   });
 }
 
 template <class T>
-View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) {
-  check_stream(Index(tokens.size()), state);
-  const Index B = state.batch(), n = Index(tokens.size()) / B, V = head_.dim(2);
+View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state,
+                                   std::span<const std::int64_t> offsets) const {
+  check_stream(tokens, offsets, state);
+  const Index B = offsets.empty() ? state.batch() : 1, n = Index(tokens.size()) / B, V = head_.dim(2);
   const View<const std::int64_t, 2> all = contiguous(tokens.data(), {B, n});
-  logits_.resize(std::size_t(B * V));
+  const View<T, 2> logits = state.logits(V);
   const Index stretch = std::max<Index>(1, kStretch / B);
   for (Index begin = 0; begin < n; begin += stretch) {
     const typename Tape<T>::Aside aside(tape);
     tape.without_recording([&] {
       const Index size = std::min(stretch, n - begin);
-      const Var<T> x = streamed(tape, slice(all, 1, begin, size), state);
-      if (begin + size < n) return;
-      const Var<T> last = Tape<T>::part(x, slice(x.value, 1, size - 1, 1));
-      std::copy_n(projected(tape, (*norm_)(tape, last)).value.data, B * V, logits_.data());
+      // Of packed sequences, what is outside of the stretch is left out.
+      const std::span<std::int64_t> own(tape.template keep<std::int64_t>(Index(offsets.size())), offsets.size());
+      for (std::size_t i = 0; i < own.size(); ++i) own[i] = std::clamp<std::int64_t>(offsets[i] - begin, 0, size);
+      const Var<T> x = streamed(tape, slice(all, 1, begin, size), own, state);
+      const auto read = [&](View<T, 4> last, T* to) {
+        const Var<T> y = projected(tape, (*norm_)(tape, Tape<T>::part(x, last)));
+        std::copy_n(y.value.data, y.value.size(), to);
+      };
+      for (std::size_t i = 0; i + 1 < own.size(); ++i)
+        if (own[i] < own[i + 1] && offsets[i + 1] <= begin + size)
+          read(slice(x.value, 1, own[i + 1] - 1, 1), logits.at(Index(i), 0));
+      if (offsets.empty() && begin + size == n) read(slice(x.value, 1, size - 1, 1), logits.data);
     });
   }
-  return contiguous<const T>(logits_.data(), {B, V});
+  return logits;
 }
 
 template <class T>
@@ -92,27 +125,29 @@ Index Model<T>::step_bytes(const Parameters<T>& parameters) const {
 }
 
 template <class T>
-View<const T, 2> Model<T>::step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) {
+View<const T, 2> Model<T>::step(Tape<T>& tape, std::span<const std::int64_t> tokens, ModelState<T>& state) const {
   require(Index(tokens.size()) == state.batch(), "model", "expected one token for each of ", state.batch(), " sequences, got ",
           tokens.size());
   return prefill(tape, tokens, state);
 }
 
 template ModelState<float> Model<float>::start(Index) const;
-template ModelState<double> Model<double>::start(Index) const;
+template std::vector<StateValues<float>> Model<float>::start(Index, Tape<float>&) const;
 template ModelState<float> Model<float>::load_state(const std::string&) const;
-template ModelState<double> Model<double>::load_state(const std::string&) const;
 template Index Model<float>::step_bytes(const Parameters<float>&) const;
+template ModelOutput<float> Model<float>::logits(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&,
+                                                 std::span<const std::int64_t>) const;
+template View<const float, 2> Model<float>::prefill(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&,
+                                                    std::span<const std::int64_t>) const;
+template View<const float, 2> Model<float>::step(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&) const;
+template ModelState<double> Model<double>::start(Index) const;
+template std::vector<StateValues<double>> Model<double>::start(Index, Tape<double>&) const;
+template ModelState<double> Model<double>::load_state(const std::string&) const;
 template Index Model<double>::step_bytes(const Parameters<double>&) const;
-template void Model<float>::check_stream(Index, ModelState<float>&) const;
-template void Model<double>::check_stream(Index, ModelState<double>&) const;
-template Var<float> Model<float>::streamed(Tape<float>&, View<const std::int64_t, 2>, ModelState<float>&);
-template Var<double> Model<double>::streamed(Tape<double>&, View<const std::int64_t, 2>, ModelState<double>&);
-template ModelOutput<float> Model<float>::logits(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&);
-template ModelOutput<double> Model<double>::logits(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&);
-template View<const float, 2> Model<float>::prefill(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&);
-template View<const double, 2> Model<double>::prefill(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&);
-template View<const float, 2> Model<float>::step(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&);
-template View<const double, 2> Model<double>::step(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&);
+template ModelOutput<double> Model<double>::logits(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&,
+                                                   std::span<const std::int64_t>) const;
+template View<const double, 2> Model<double>::prefill(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&,
+                                                      std::span<const std::int64_t>) const;
+template View<const double, 2> Model<double>::step(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&) const;
 
 }  // namespace isomer

@@ -56,7 +56,7 @@ TEST(Streaming, GivesTheLossesOfTraining) {
     ModelState<double> state = small.model.start(kBatch);
     View<const double, 2> logits = small.model.prefill(tape, part(data, 0, prompt), state);
     for (Index t = prompt - 1;;) {
-      EXPECT_EQ(state.position(), t + 1);
+      EXPECT_EQ(state.positions()[0], t + 1);
       const std::vector<double> copy(logits.data, logits.data + logits.size());
       for (Index b = 0; b < kBatch; ++b)
         for (const std::int64_t label : {0, 7})
@@ -80,7 +80,7 @@ TEST(Streaming, CutsLongPromptsWithoutChangingTheResult) {
   (void)small.model.prefill(tape, part(data, 0, 700), cut);
   const View<const double, 2> got = small.model.prefill(tape, part(data, 700, 1100), cut);
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got.data[i], want[i], 1e-11);
-  EXPECT_EQ(whole.position(), 1100);
+  EXPECT_EQ(whole.positions()[0], 1100);
 }
 
 TEST(Streaming, HasAStateThatCanBeForkedAndSaved) {
@@ -96,7 +96,7 @@ TEST(Streaming, HasAStateThatCanBeForkedAndSaved) {
   state.save(path);
   ModelState<float> fork = state, loaded = small.model.load_state(path);
   EXPECT_EQ(loaded.bytes(), state.bytes());
-  EXPECT_EQ(loaded.position(), 7);
+  EXPECT_EQ(loaded.positions()[0], 7);
   (void)small.model.step(tape, part(data, 0, 1), fork);  // goes its own way
   const auto rest = [&](ModelState<float>& from) {
     const View<const float, 2> logits = small.model.prefill(tape, part(data, 7, 13), from);

@@ -27,6 +27,17 @@ namespace isomer::testing {
   return config;
 }
 
+/// A language model with layers of all laws, two of which share values, and learned positions.
+[[nodiscard]] inline ModelConfig hybrid_config(Index length) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = hybrid_layers();
+  config.layers.push_back({"rwkv7", {{"heads", "2"}}});
+  config.layers.push_back({"rwkv7", {{"heads", "2"}}});
+  config.positions = true;
+  config.length = length;
+  return config;
+}
+
 /// Inputs of the right sizes for a config; every third label does not count.
 struct Data {
   Index B, T;

@@ -22,20 +22,20 @@ Block<T>::Block(graph::Graph mixer, Parameters<T>& parameters, const std::string
 }
 
 template <class T>
-Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) {
+Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) const {
   return mlp_ ? residual(tape, x, (*mlp_)(tape, (*norm2_)(tape, x)), dropout, 1) : x;
 }
 
 template <class T>
-Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout, const Carried<T>& carried) {
-  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm1_(tape, x), carried), dropout, 0), dropout);
+Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout, const MixerPass<T>& pass) const {
+  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm1_(tape, x), pass), dropout, 0), dropout);
 }
 
 template <class T>
-Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried) {
+Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass) const {
   return tape.without_recording([&] {
     const DropoutOptions none{.rate = 0};
-    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm1_(tape, x), state, carried), none, 0), none);
+    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm1_(tape, x), state, pass), none, 0), none);
   });
 }
 

@@ -7,7 +7,8 @@
 //   MixerState<float> state = block.start(1);
 //   Var<float> next = block.prefill(tape, tokens, state);        // as Mixer::prefill; one token is a step
 //
-// Parameters: NAME.norm1, NAME.mixer, and with an MLP NAME.norm2, NAME.mlp. Serves one thread at a time, as its mixer does.
+// Parameters: NAME.norm1, NAME.mixer, and with an MLP NAME.norm2, NAME.mlp. Weights only, as its mixer: any number of threads may
+// run it.
 #include <optional>
 #include <string>
 
@@ -28,19 +29,18 @@ class Block {
   Block(graph::Graph mixer, Parameters<T>& parameters, const std::string& name, const BlockOptions& options = {});
 
   [[nodiscard]] const Mixer<T>& mixer() const { return mixer_; }
-  [[nodiscard]] Mixer<T>& mixer() { return mixer_; }
   /// What the mixer sees of the block's input.
   [[nodiscard]] Var<T> mixer_input(Tape<T>& tape, Var<T> x) const { return norm1_(tape, x); }
 
   /// Dropout acts on what the mixer and the MLP add; it takes the streams `dropout.stream` and the one behind it.
   [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout = {.rate = 0},
-                               const Carried<T>& carried = {});
+                               const MixerPass<T>& pass = {}) const;
 
   [[nodiscard]] MixerState<T> start(Index B) const { return mixer_.start(B); }
-  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried = {});
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass = {}) const;
 
  private:
-  [[nodiscard]] Var<T> with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout);
+  [[nodiscard]] Var<T> with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) const;
 
   NormLayer<T> norm1_;
   Mixer<T> mixer_;

@@ -88,6 +88,12 @@ class Adder {
   const std::string& prefix_;
   std::map<std::string, Var<T>> own_;
 };
+
+template <class T>
+void expect_sequences(Var<T> x, std::span<const std::int64_t> offsets, Index want) {
+  const Index got = Sequences{.offsets = offsets}.count(x.dim(0));
+  require(got == want, "mixer", "expected ", want, " sequences as in the state, got ", got);
+}
 }  // namespace
 
 template <class T>
@@ -119,89 +125,93 @@ void Mixer<T>::add_products(Parameters<T>& parameters, const std::string& prefix
     }
     product.weights.weight = parameters.add_block(weights);
     if (biased) product.weights.bias = parameters.add_block(biases);
-    product.pieces.resize(product.nodes.size());
   }
 }
 
 template <class T>
 Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string& prefix)
     : graph_(std::move(graph)),
+      causal_(graph::causal(graph_)),
       taken_(graph::taken(graph_)),
       product_of_(graph_.nodes.size(), -1),
       schedule_(schedule_of(graph_)),
-      weights_(graph_.nodes.size()),
-      values_(graph_.nodes.size()) {
+      windows_(std::make_unique<Windows>()),
+      weights_(graph_.nodes.size()) {
   add_products(parameters, prefix);
-  for (const NodeGroup& group : schedule_.groups) {
-    parts_.reserve(std::max(parts_.capacity(), group.inputs.size()));
-    results_.reserve(std::max(results_.capacity(), group.outputs.size()));
-  }
   Adder<T> add(graph_, parameters, prefix);
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const graph::Node& node = graph_.nodes[i];
     if (product_of_[i] >= 0) continue;
     weights_[i] = std::visit([&](const auto& work) { return add(node, work); }, node.work);
-    parts_.reserve(std::max(parts_.capacity(), node.inputs.size()));
   }
 }
 
 template <class T>
-Var<T> Mixer<T>::run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const Carried<T>& carried) {
+std::span<const Var<T>> Mixer<T>::run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const MixerPass<T>& pass) const {
   require(x.dim(2) == 1 && x.dim(3) == graph_.width, "mixer", "expected x [B, T, 1, ", graph_.width, "], got [", x.dim(0), ", ",
           x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
+  require(pass.offsets.empty() || causal_, "mixer", "expected a causal mixer for packed sequences, got ", graph_.preset,
+          ", which reads whole rows");
+  if (pass.state != nullptr) expect_sequences(x, pass.offsets, pass.state->batch());
+  MixerRun<T> run(*this, tape, x, state, pass);
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const graph::Node& node = graph_.nodes[std::size_t(taken_[i])];
     const char* name = std::get<graph::FromFirst>(node.work).name.c_str();
-    require(i < carried.taken.size(), "mixer", "expected ", name, " of the first layer of ", graph_.preset, ", got none");
-    const Var<T> value = carried.taken[i];
+    require(i < pass.taken.size(), "mixer", "expected ", name, " of the first layer of ", graph_.preset, ", got none");
+    const Var<T> value = pass.taken[i];
     const Shape4 want{x.dim(0), x.dim(1), node.heads, node.size};
     if (value.shape() != want)
       fail("mixer", "expected ", name, " of the first layer of ", graph_.preset, " as ", text_of({want.begin(), want.end()}),
            ", got ", text_of({value.shape().begin(), value.shape().end()}));
-    values_[std::size_t(taken_[i])] = value;
+    run.values()[std::size_t(taken_[i])] = value;
   }
-  const Var<T> y = MixerRun<T>(*this, tape, x, state)();
-  ISOMER_ASSERT(carried.given.size() <= graph_.given.size(), "a mixer gives what its graph says");
-  for (std::size_t i = 0; i < carried.given.size(); ++i) carried.given[i] = values_[std::size_t(graph_.given[i].node)];
-  return y;
+  run();
+  if (pass.state != nullptr) pass.state->advance(pass.offsets, x.dim(1));
+  ISOMER_ASSERT(pass.given.size() <= graph_.given.size(), "a mixer gives what its graph says");
+  for (std::size_t i = 0; i < pass.given.size(); ++i) pass.given[i] = run.values()[std::size_t(graph_.given[i].node)];
+  return run.values();
 }
 
 template <class T>
-void Mixer<T>::set_window(Index window) {
-  laws_ = nullptr;
-  if (window <= 0) return;
-  const auto [at, is_new] = windows_.try_emplace(window, graph_.nodes.size());
-  laws_ = &at->second;
-  for (std::size_t i = 0; is_new && i < graph_.nodes.size(); ++i) {
-    const auto* work = std::get_if<graph::Law>(&graph_.nodes[i].work);
-    if (work == nullptr) continue;
-    Settings settings = work->law->settings();
+const BoundLaw& Mixer<T>::law_at(std::size_t node, Index window) const {
+  const BoundLaw& own = *std::get<graph::Law>(graph_.nodes[node].work).law;
+  if (window <= 0) return own;
+  const std::scoped_lock lock(windows_->mutex);
+  const auto [at, is_new] = windows_->laws.try_emplace({node, window});
+  if (is_new) {
+    Settings settings = own.settings();
     // A law that sees everything, or knows no window, stays as it is.
-    const auto own = settings.find("window");
-    if (own == settings.end()) continue;
-    own->second = std::to_string(window);
-    at->second[i] = work->law->law().bind(settings);
+    if (const auto found = settings.find("window"); found != settings.end()) {
+      found->second = std::to_string(window);
+      at->second = own.law().bind(settings);
+    }
   }
+  return at->second != nullptr ? *at->second : own;
 }
 
 template <class T>
-Var<T> Mixer<T>::forward(Tape<T>& tape, Var<T> x, const Carried<T>& carried) {
-  return run(tape, x, nullptr, carried);
+Var<T> Mixer<T>::forward(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass) const {
+  return run(tape, x, nullptr, pass).back();
 }
 
 template <class T>
-Var<T> Mixer<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried) {
-  require(x.dim(0) == state.batch(), "mixer", "expected ", state.batch(), " sequences as in the state, got ", x.dim(0));
+std::span<const Var<T>> Mixer<T>::values(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass) const {
+  return run(tape, x, nullptr, pass);
+}
+
+template <class T>
+Var<T> Mixer<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass) const {
+  expect_sequences(x, pass.offsets, state.batch());
   if (x.dim(1) == 0) return tape.make(x.shape(), {});
-  const Var<T> y = tape.without_recording([&] { return run(tape, x, &state, carried); });
-  state.advance(x.dim(1));
+  const Var<T> y = tape.without_recording([&] { return run(tape, x, &state, pass).back(); });
+  state.advance(pass.offsets, x.dim(1));
   return y;
 }
 
 template <class T>
-Var<T> Mixer<T>::step(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried) {
+Var<T> Mixer<T>::step(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass) const {
   require(x.dim(1) == 1, "mixer", "expected one token for a step, got ", x.dim(1));
-  return prefill(tape, x, state, carried);
+  return prefill(tape, x, state, pass);
 }
 
 template class Mixer<float>;

@@ -10,8 +10,11 @@
 //
 // Its parameters are in the store, under `prefix`; draw them with initialise(). Linear nodes of one input are one product.
 // prefill and step give what forward gives for the same tokens, wherever the sequence is cut, and leave nothing on the tape to go
-// back through. A mixer serves one thread at a time. After the first call nothing is allocated but what a state grows by.
+// back through. A mixer is weights and never changes as it runs: what a pass computes is the tape's, so any number of threads may
+// run one mixer, each on a tape and a state of its own. After the first call nothing is allocated but what a state grows by.
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,7 @@
 #include "isomer/nn/mixer_schedule.h"
 #include "isomer/nn/mixer_state.h"
 #include "isomer/nn/parameters.h"
+#include "isomer/nn/state_values.h"
 
 namespace isomer {
 
@@ -40,12 +44,19 @@ struct NodeWeights {
   Var<T> output_weight = {}, output_bias = {};  // of a network's second layer
 };
 
-/// Values that go from layer to layer beside x: those that a mixer has from the first layer of its preset, one for each node of
-/// graph::taken(), and where it puts those that it gives, one for each of Graph::given or none.
+/// What one pass has of its own.
 template <class T>
-struct Carried {
+struct MixerPass {
+  // Values that go from layer to layer beside x: those that a mixer has from the first layer of its preset, one for each node of
+  // graph::taken(), and where it puts those that it gives, one for each of Graph::given or none.
   std::span<const Var<T>> taken = {};
   std::span<Var<T>> given = {};
+  // How x is sequences: packed ones start afresh, or go on from the state's. Positions are the state's.
+  std::span<const std::int64_t> offsets = {};
+  Index window = 0;             // of attention layers that have one, in forward(); 0: their own
+  Form form = Form::automatic;  // for checks: how laws run in forward(), if they offer it
+  // In forward(): where it begins, and then where it ends (state_values.h).
+  StateValues<T>* state = nullptr;
 };
 
 template <class T>
@@ -56,26 +67,18 @@ class Mixer {
   [[nodiscard]] const graph::Graph& graph() const { return graph_; }
 
   /// Throws Error when something is to be taken from another layer and is not there, or is of another shape.
-  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const Carried<T>& carried = {});
+  [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass = {}) const;
+  /// The same: what every node computed, the last of which is y. A node that only elementwise ones use has no value of its own.
+  [[nodiscard]] std::span<const Var<T>> values(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass = {}) const;
 
   /// The state of B sequences before their first token. Throws Error for a mixer that is not causal.
   [[nodiscard]] MixerState<T> start(Index B) const { return MixerState<T>(graph_, B); }
   [[nodiscard]] MixerState<T> load(const std::string& path) const { return MixerState<T>::load(path, graph_); }
-  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried = {});
-  [[nodiscard]] Var<T> step(Tape<T>& tape, Var<T> x, MixerState<T>& state, const Carried<T>& carried = {});
-
-  /// The window of attention layers that have one, in forward(); 0: their own. Other layers have none.
-  void set_window(Index window);
-
-  /// For checks: the form in which laws run in forward(), if they offer it.
-  void set_form(Form form) { form_ = form; }
-
-  /// What a node computed in the last call of forward(), if others than elementwise nodes use it; valid as long as the tape's
-  /// values are.
-  [[nodiscard]] Var<T> value(int node) const { return values_[std::size_t(node)]; }
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass = {}) const;
+  [[nodiscard]] Var<T> step(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass = {}) const;
 
   /// The calls of all laws of forward(x).
-  [[nodiscard]] std::vector<LawCall> law_calls(Tape<T>& tape, Var<T> x, const Carried<T>& carried = {});
+  [[nodiscard]] std::vector<LawCall> law_calls(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass = {}) const;
 
  private:
   template <class>
@@ -84,29 +87,25 @@ class Mixer {
   struct Product {
     std::vector<int> nodes;
     std::vector<Index> sizes;
-    std::vector<Var<T>> pieces;
     NodeWeights<T> weights;
   };
+  /// Laws with another window, by node: what is on a tape goes back through its own.
+  struct Windows {
+    std::mutex mutex;
+    std::map<std::pair<std::size_t, Index>, std::shared_ptr<const BoundLaw>> laws;
+  };
+  [[nodiscard]] const BoundLaw& law_at(std::size_t node, Index window) const;
   void add_products(Parameters<T>& parameters, const std::string& prefix);
-  [[nodiscard]] Var<T> run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const Carried<T>& carried);
+  [[nodiscard]] std::span<const Var<T>> run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const MixerPass<T>& pass) const;
 
   graph::Graph graph_;
+  bool causal_;
   std::vector<int> taken_;  // of the graph
-  [[nodiscard]] const BoundLaw& law_at(std::size_t node) const {
-    return laws_ != nullptr && (*laws_)[node] != nullptr ? *(*laws_)[node] : *std::get<graph::Law>(graph_.nodes[node].work).law;
-  }
-
-  Form form_ = Form::automatic;
-  // Laws with another window, by node, for every window there was: what is on a tape goes back through its own.
-  using Laws = std::vector<std::shared_ptr<const BoundLaw>>;
-  std::map<Index, Laws> windows_;
-  const Laws* laws_ = nullptr;  // those of now; null: the graph's
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one
   MixerSchedule schedule_;
+  std::unique_ptr<Windows> windows_;
   std::vector<NodeWeights<T>> weights_;
-  std::vector<Var<T>> values_;           // of each node, while the graph runs
-  std::vector<Var<T>> parts_, results_;  // of a group or a concatenation
 };
 
 extern template class Mixer<float>;

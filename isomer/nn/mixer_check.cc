@@ -124,12 +124,10 @@ void check_forms(const graph::Graph& graph, Context& context, Rows& rows) {
       return std::ranges::count(law.forms(), form) > 0 && law.bind(call.settings)->offers(form);
     });
   };
-  layer.mixer().set_form(Form::reference);
-  const std::vector<T> want = layer.forward(context);
+  const std::vector<T> want = layer.forward(context, Form::reference);
   for (const Form form : {Form::automatic, Form::step, Form::chunk, Form::parallel}) {
     if (form != Form::automatic && !offered(form)) continue;
-    layer.mixer().set_form(form);
-    rows.add(type_of<T>, "forms", form, distance(layer.forward(context), want), limit_of(type_of<T>));
+    rows.add(type_of<T>, "forms", form, distance(layer.forward(context, form), want), limit_of(type_of<T>));
   }
 }
 
@@ -158,7 +156,7 @@ class Sum {
     weights_.resize(layer_.x().size());
     for (double& w : weights_) w = rng.normal();
     const Var<double> x = tape_.input(layer_.all(), true);
-    const Carried<double> others = layer_.carried(tape_, true);
+    const MixerPass<double> others = layer_.carried(tape_, true);
     std::ranges::copy(weights_, tape_.seed(layer_.mixer().forward(tape_, x, others)).data);
     tape_.backward();
     parts_.push_back({layer_.x(), {tape_.arrived(x).data, layer_.x().size()}});

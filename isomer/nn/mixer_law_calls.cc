@@ -35,8 +35,8 @@ LawView input_of(const graph::Law& work, std::size_t place, Var<T> x, const LawS
 }  // namespace
 
 template <class T>
-std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x, const Carried<T>& carried) {
-  (void)forward(tape, x, carried);
+std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass) const {
+  const std::span<const Var<T>> values = run(tape, x, nullptr, pass);
   std::vector<LawCall> calls;
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const graph::Node& node = graph_.nodes[i];
@@ -46,13 +46,13 @@ std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x, const Carried<
     const LawSizes sizes = graph::law_sizes(graph_, node, x.dim(0), x.dim(1));
     for (std::size_t r = 0; r < work->places.size(); ++r)
       call.inputs.emplace(work->roles[r],
-                          doubles<T>(input_of(*work, work->places[r], values_[std::size_t(node.inputs[r])], sizes)));
+                          doubles<T>(input_of(*work, work->places[r], values[std::size_t(node.inputs[r])], sizes)));
     Index begin = 0;
     for (const TensorSpec& output : work->law->law().outputs()) {
       if (!is_value(*work->law, work->given, output)) continue;
       const Axes& axes = work->law->axes(output, work->given)[0];
       const Index size = value_shape(axes, sizes)[3];
-      call.outputs.emplace(output.name, doubles<T>(tensor_of_value(law_view(slice(values_[i].value, 3, begin, size)), axes)));
+      call.outputs.emplace(output.name, doubles<T>(tensor_of_value(law_view(slice(values[i].value, 3, begin, size)), axes)));
       begin += size;
     }
     calls.push_back(std::move(call));
@@ -60,7 +60,7 @@ std::vector<LawCall> Mixer<T>::law_calls(Tape<T>& tape, Var<T> x, const Carried<
   return calls;
 }
 
-template std::vector<LawCall> Mixer<float>::law_calls(Tape<float>&, Var<float>, const Carried<float>&);
-template std::vector<LawCall> Mixer<double>::law_calls(Tape<double>&, Var<double>, const Carried<double>&);
+template std::vector<LawCall> Mixer<float>::law_calls(Tape<float>&, Var<float>, const MixerPass<float>&) const;
+template std::vector<LawCall> Mixer<double>::law_calls(Tape<double>&, Var<double>, const MixerPass<double>&) const;
 
 }  // namespace isomer

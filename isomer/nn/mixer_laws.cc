@@ -1,5 +1,7 @@
 // The laws of a mixer: inputs by role, states where the mixer keeps them.
 #include "isomer/autograd/law.h"
+#include "isomer/base/error.h"
+#include "isomer/kernels/elementwise/sum.h"
 #include "isomer/nn/mixer_run.h"
 
 namespace isomer {
@@ -8,13 +10,61 @@ template <class T>
 Var<T> MixerRun<T>::run(const graph::Law& work) {
   LawVars<T> vars;
   for (std::size_t i = 0; i < work.places.size(); ++i) vars[work.places[i]] = in(i);
-  if (state_ == nullptr) return law<T>(tape_, mixer_.law_at(at_), vars, {.form = mixer_.form_});
+  if (pass_.state != nullptr) return law_on_values(vars);
+  if (state_ == nullptr)
+    return law<T>(tape_, mixer_.law_at(at_, pass_.window), vars, {.form = pass_.form, .offsets = sequences_.offsets});
   NodeState<T>& kept = state_->node(int(at_));
-  if (kept.stream != nullptr) return law<T>(tape_, *work.law, vars, {.stream = kept.stream.get()});
+  if (!kept.streams.empty()) return law_on_streams(work, vars, kept.streams);
   std::array<LawView, kMostTensors> states;
   for (auto& array : kept.arrays) states[array.place] = array.tensor();
-  return law<T>(tape_, *work.law, vars,
-                {.form = mixer_.form_, .states = std::span(states).first(work.law->law().states().size())});
+  return law<T>(
+      tape_, *work.law, vars,
+      {.form = pass_.form, .offsets = sequences_.offsets, .states = std::span(states).first(work.law->law().states().size())});
+}
+
+template <class T>
+Var<T> MixerRun<T>::law_on_streams(const graph::Law& work, const LawVars<T>& vars, std::span<Copied<LawStream>> streams) {
+  if (streams.size() == 1) return law<T>(tape_, *work.law, vars, {.stream = streams[0].get()});
+  Var<T> y;
+  Index i = 0;
+  for (const Sequence& one : sequences("mixer", x_.dim(0), tokens(), sequences_.offsets)) {
+    LawStream& stream = *streams[std::size_t(i++)];
+    if (one.length == 0) continue;
+    const auto own = [&](View<T, 4> x) {
+      if (x.shape[0] > 1) x = slice(x, 0, one.batch, 1);
+      return x.shape[1] > 1 ? slice(x, 1, one.first, one.length) : x;
+    };
+    LawVars<T> parts = vars;
+    for (Var<T>& var : parts)
+      if (var.present()) var = Tape<T>::alias(var, own(var.value));
+    const Var<T> part = law<T>(tape_, *work.law, parts, {.stream = &stream});
+    if (!y.present()) y = tape_.make({x_.dim(0), tokens(), part.dim(2), part.dim(3)}, {});
+    copy<T>(part.value, own(y.value), tape_.context());
+  }
+  return y;
+}
+
+template <class T>
+Var<T> MixerRun<T>::law_on_values(LawVars<T>& vars) {
+  auto& node = pass_.state->node(at_);
+  const BoundLaw& bound = mixer_.law_at(at_, pass_.window);
+  const Law& own = bound.law();
+  if (node.cache) {
+    require(sequences_.offsets.empty(), "mixer",
+            "expected a row a sequence beside a state that carries gradients, got packed ones");
+    // All keys and values so far, of which the queries are the last tokens.
+    for (std::size_t place = 0; place < own.inputs().size(); ++place) {
+      Var<T>& var = vars[place];
+      if (!var.present() || !own.inputs()[place].all()[0].has(Letter::S)) continue;
+      var = node.vars[place] = append_tokens(tape_, node.vars[place], var, {x_.dim(0), tokens(), var.dim(2), var.dim(3)});
+    }
+    return law<T>(tape_, bound, vars, {.form = pass_.form});
+  }
+  const std::span<const StateSpec> states = own.states();
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (node.vars[i].present()) vars[states[i].input] = node.vars[i];
+  return law<T>(tape_, bound, vars,
+                {.form = pass_.form, .offsets = sequences_.offsets, .finals = std::span(node.vars).first(states.size())});
 }
 
 template Var<float> MixerRun<float>::run(const graph::Law&);

@@ -13,7 +13,7 @@
 namespace isomer {
 
 template <class T>
-Var<T> MixerRun<T>::operator()() {
+void MixerRun<T>::operator()() {
   for (const auto& [node, group] : mixer_.schedule_.turns) {
     if (group >= 0) {
       run(mixer_.schedule_.groups[std::size_t(group)]);
@@ -23,47 +23,47 @@ Var<T> MixerRun<T>::operator()() {
     node_ = &mixer_.graph_.nodes[at_];
     const int of = mixer_.product_of_[at_];
     if (of < 0)
-      mixer_.values_[at_] = std::visit([&](const auto& work) { return run(work); }, node_->work);
+      values_[at_] = std::visit([&](const auto& work) { return run(work); }, node_->work);
     else if (mixer_.products_[std::size_t(of)].nodes[0] == node)
       product(mixer_.products_[std::size_t(of)]);
   }
-  return mixer_.values_.back();
 }
 
 template <class T>
 void MixerRun<T>::run(const NodeGroup& group) {
-  mixer_.parts_.clear();
-  for (const int node : group.inputs) {
-    const Var<T> value = mixer_.values_[std::size_t(node)];
+  const std::span<Var<T>> parts = vars(group.inputs.size()), results = vars(group.outputs.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Var<T> value = values_[std::size_t(group.inputs[i])];
     const bool whole = value.dim(2) * value.dim(3) == group.width;
-    mixer_.parts_.push_back(whole ? heads(value, group.heads) : value);
+    parts[i] = whole ? heads(value, group.heads) : value;
   }
-  mixer_.results_.assign(group.outputs.size(), {});
   for (const NodeGroup::Concat& concat : group.concats) {
     const graph::Node& node = mixer_.graph_.nodes[std::size_t(concat.node)];
-    const Var<T> all = tape_.make({x_.dim(0), x_.dim(1), node.heads, node.size}, mixer_.parts_);
-    mixer_.values_[std::size_t(concat.node)] = all;
+    const Var<T> all = tape_.make({x_.dim(0), x_.dim(1), node.heads, node.size}, parts);
+    values_[std::size_t(concat.node)] = all;
     Index begin = 0;
     for (std::size_t i = 0; i < concat.outputs.size(); ++i) {
       const Index size = mixer_.graph_.nodes[std::size_t(node.inputs[i])].size;
       const Var<T> part = Tape<T>::alias(all, slice(all.value, 3, begin, size));
-      mixer_.results_[std::size_t(concat.outputs[i])] = heads(part, group.heads);
+      results[std::size_t(concat.outputs[i])] = heads(part, group.heads);
       begin += size;
     }
   }
-  fused<T>(tape_, group.plan(), mixer_.parts_, mixer_.results_);
+  fused<T>(tape_, group.plan(), parts, results);
   for (const auto& [node, output] : group.results)
-    mixer_.values_[std::size_t(node)] = heads(mixer_.results_[std::size_t(output)], mixer_.graph_.nodes[std::size_t(node)].heads);
+    values_[std::size_t(node)] = heads(results[std::size_t(output)], mixer_.graph_.nodes[std::size_t(node)].heads);
 }
 
 template <class T>
-void MixerRun<T>::product(typename Mixer<T>::Product& product) {
+void MixerRun<T>::product(const typename Mixer<T>::Product& product) {
   const Var<T> all = linear(tape_, heads(in(0), 1), product.weights.weight, product.weights.bias);
-  if (product.nodes.size() == 1)
-    product.pieces[0] = all;
-  else
-    split<T>(tape_, all, product.sizes, product.pieces);
-  for (std::size_t i = 0; i < product.nodes.size(); ++i) mixer_.values_[std::size_t(product.nodes[i])] = product.pieces[i];
+  if (product.nodes.size() == 1) {
+    values_[std::size_t(product.nodes[0])] = all;
+    return;
+  }
+  const std::span<Var<T>> pieces = vars(product.nodes.size());
+  split<T>(tape_, all, product.sizes, pieces);
+  for (std::size_t i = 0; i < pieces.size(); ++i) values_[std::size_t(product.nodes[i])] = pieces[i];
 }
 
 template <class T>
@@ -86,12 +86,12 @@ Var<T> MixerRun<T>::run(const graph::HeadLinear& w) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Convolution& w) {
-  return conv(tape_, in(0), weights().weight, weights().bias, kept<3>(), w.silu);
+  return conv<T>(tape_, {in(0), weights().weight, weights().bias, w.silu}, along());
 }
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Shift&) {
-  return shift(tape_, in(0), kept<3>());
+  return shift(tape_, in(0), along());
 }
 
 template <class T>
@@ -126,7 +126,7 @@ Var<T> MixerRun<T>::run(const graph::Normalise& w) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Rotary& w) {
-  return rotary(tape_, in(0), RotaryPositions{.base = w.base, .offset = position_});
+  return rotary(tape_, in(0), w.base, sequences_);
 }
 
 template <class T>
@@ -136,19 +136,19 @@ Var<T> MixerRun<T>::run(const graph::Rotate&) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::RunningSum& w) {
-  return w.angle ? running_angle(tape_, in(0), kept_sum()) : running_sum(tape_, in(0), kept_sum());
+  return w.angle ? running_angle(tape_, in(0), along_sum()) : running_sum(tape_, in(0), along_sum());
 }
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Mean& w) {
-  return w.causal ? running_mean(tape_, in(0), kept_sum(), position_) : mean(tape_, in(0));
+  return w.causal ? running_mean(tape_, in(0), along_sum()) : mean(tape_, in(0));
 }
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Concat&) {
-  mixer_.parts_.clear();
-  for (const int input : node_->inputs) mixer_.parts_.push_back(mixer_.values_[std::size_t(input)]);
-  return concat<T>(tape_, mixer_.parts_);
+  const std::span<Var<T>> parts = vars(node_->inputs.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = in(i);
+  return concat<T>(tape_, parts);
 }
 
 template <class T>
@@ -173,14 +173,16 @@ Var<T> MixerRun<T>::run(const graph::TaylorFeatures&) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Position&) {
-  return position(tape_, position_, tokens());
+  return position(tape_, x_.dim(0), tokens(), sequences_);
 }
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::PositionTable& w) {
-  require(position_ + tokens() <= w.length, "mixer", "expected at most ", w.length, " tokens (learned positions), got ",
-          position_ + tokens());
-  return position_table(weights().weight, position_, tokens());
+  each_part("mixer", sequences_, x_.dim(0), tokens(), Placed::yes, [&](const SequencePart& part) {
+    require(part.position + part.length <= w.length, "mixer", "expected at most ", w.length, " tokens (learned positions), got ",
+            part.position + part.length);
+  });
+  return position_table(tape_, weights().weight, x_.dim(0), tokens(), sequences_);
 }
 
 template <class T>
@@ -191,7 +193,7 @@ Var<T> MixerRun<T>::run(const graph::Psi& w) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::LocalSum& w) {
-  return local_sum(tape_, in(0), in(1), w.width, kept<3>());
+  return local_sum(tape_, in(0), in(1), w.width, along());
 }
 
 template <class T>

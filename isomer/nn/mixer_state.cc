@@ -11,7 +11,7 @@ namespace isomer {
 namespace {
 // Of the files; they say it in their metadata.
 constexpr const char* kFormat = "isomer mixer state";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 /// What a node keeps of B sequences.
 template <class T>
@@ -30,9 +30,12 @@ struct Start {
   NodeState<T> operator()(const graph::Mean&) const { return {.sums = {{"sum", {B, input(0).heads, input(0).size}}}}; }
   NodeState<T> operator()(const graph::Law& work) const {
     const LawSizes sizes = graph::law_sizes(graph, node, B, 1);
-    NodeState<T> state{.stream = work.law->start(type_of<T>, sizes)};
+    NodeState<T> state;
+    for (Index b = 0; b < B; ++b)
+      if (auto stream = work.law->start(type_of<T>, graph::law_sizes(graph, node, 1, 1)); stream != nullptr)
+        state.streams.emplace_back(std::move(stream));
     const std::span<const StateSpec> specs = work.law->law().states();
-    for (std::size_t i = 0; i < specs.size() && state.stream == nullptr; ++i) {
+    for (std::size_t i = 0; i < specs.size() && state.streams.empty(); ++i) {
       if (!work.law->has_state(specs[i], work.given)) continue;
       std::vector<Index> shape;
       for (const Letter letter : work.law->state_axes(specs[i], work.given)) shape.push_back(sizes[letter]);
@@ -66,6 +69,10 @@ std::int64_t number(const Tensors& tensors, const std::string& name) {
   const std::int64_t n = expect_tensor(tensors, name, Type::i64, {1}).data<std::int64_t>()[0];
   require(n >= 0, "state", "expected ", name, " of at least 0, got ", n);
   return n;
+}
+
+std::string stream_name(const std::string& node, std::size_t sequence) {
+  return node + "sequences." + std::to_string(sequence) + ".";
 }
 
 std::string text(const Metadata& metadata, const char* key) {
@@ -111,7 +118,8 @@ LawView StateArray<T>::tensor() {
 }
 
 template <class T>
-MixerState<T>::MixerState(const graph::Graph& graph, Index B) : fingerprint_(graph::fingerprint(graph)), batch_(B) {
+MixerState<T>::MixerState(const graph::Graph& graph, Index B)
+    : fingerprint_(graph::fingerprint(graph)), batch_(B), positions_(std::size_t(std::max<Index>(B, 0))) {
   require(graph::causal(graph), "state", "expected a causal mixer, got ", graph.preset, ", which reads whole sequences");
   require(B > 0, "state", "expected at least one sequence, got ", B);
   for (const graph::Node& node : graph.nodes)
@@ -124,7 +132,7 @@ Index MixerState<T>::bytes() const {
   for (const NodeState<T>& node : nodes_) {
     for (const auto& array : node.arrays) bytes += Index(array.data.size() * sizeof(T));
     for (const auto& sum : node.sums) bytes += Index(sum.data.size() * sizeof(double));
-    if (node.stream != nullptr) bytes += node.stream->bytes();
+    for (const auto& stream : node.streams) bytes += stream->bytes();
   }
   return bytes;
 }
@@ -132,12 +140,14 @@ Index MixerState<T>::bytes() const {
 template <class T>
 void MixerState<T>::add_to(Tensors& tensors, const std::string& prefix) const {
   tensors.insert_or_assign(prefix + "batch", tensor_of(batch_));
-  tensors.insert_or_assign(prefix + "position", tensor_of(position_));
+  Tensor positions(Type::i64, {batch_});
+  std::ranges::copy(positions_, positions.data<std::int64_t>());
+  tensors.insert_or_assign(prefix + "positions", std::move(positions));
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const std::string own = prefix + "nodes." + std::to_string(i) + ".";
     for (const auto& array : nodes_[i].arrays) tensors.insert_or_assign(own + std::string(array.name), tensor_of(array));
     for (const auto& sum : nodes_[i].sums) tensors.insert_or_assign(own + std::string(sum.name), tensor_of(sum));
-    if (nodes_[i].stream != nullptr) nodes_[i].stream->add_to(tensors, own);
+    for (std::size_t b = 0; b < nodes_[i].streams.size(); ++b) nodes_[i].streams[b]->add_to(tensors, stream_name(own, b));
   }
 }
 
@@ -146,12 +156,15 @@ void MixerState<T>::assign(const Tensors& tensors, const std::string& prefix) {
   MixerState next = *this;
   require(number(tensors, prefix + "batch") == batch_, "state", "expected ", batch_, " sequences, got ",
           number(tensors, prefix + "batch"));
-  next.position_ = number(tensors, prefix + "position");
+  const Tensor& positions = expect_tensor(tensors, prefix + "positions", Type::i64, {batch_});
+  std::copy_n(positions.data<std::int64_t>(), batch_, next.positions_.begin());
+  for (const std::int64_t position : next.positions_)
+    require(position >= 0, "state", "expected positions of at least 0, got ", position);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const std::string own = prefix + "nodes." + std::to_string(i) + ".";
     for (auto& array : next.nodes_[i].arrays) read(tensors, own, array);
     for (auto& sum : next.nodes_[i].sums) read(tensors, own, sum);
-    if (next.nodes_[i].stream != nullptr) next.nodes_[i].stream->assign(tensors, own);
+    for (std::size_t b = 0; b < nodes_[i].streams.size(); ++b) next.nodes_[i].streams[b]->assign(tensors, stream_name(own, b));
   }
   *this = std::move(next);
 }

@@ -8,6 +8,7 @@
 //   state.save("state.safetensors");
 //   MixerState<float> later = mixer.load("state.safetensors");
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +58,7 @@ template <class T>
 struct NodeState {
   std::vector<StateArray<T>> arrays = {};
   std::vector<StateArray<double>> sums = {};
-  Copied<LawStream> stream = {};  // of a law that keeps more than arrays of fixed sizes
+  std::vector<Copied<LawStream>> streams = {};  // of a law that keeps more than arrays of fixed sizes: one a sequence
 };
 
 template <class T>
@@ -67,8 +68,8 @@ class MixerState {
   MixerState(const graph::Graph& graph, Index B);
 
   [[nodiscard]] Index batch() const { return batch_; }
-  /// Tokens seen so far.
-  [[nodiscard]] Index position() const { return position_; }
+  /// Tokens seen so far of each sequence.
+  [[nodiscard]] std::span<const std::int64_t> positions() const { return positions_; }
   /// Of all numbers that are kept.
   [[nodiscard]] Index bytes() const;
 
@@ -84,11 +85,15 @@ class MixerState {
 
   // For the mixer.
   [[nodiscard]] NodeState<T>& node(int i) { return nodes_[std::size_t(i)]; }
-  void advance(Index tokens) { position_ += tokens; }
+  /// By the tokens of each packed sequence, or as many for all.
+  void advance(std::span<const std::int64_t> offsets, Index tokens) {
+    for (std::size_t i = 0; i < positions_.size(); ++i) positions_[i] += offsets.empty() ? tokens : offsets[i + 1] - offsets[i];
+  }
 
  private:
   std::string fingerprint_;
-  Index batch_, position_ = 0;
+  Index batch_;
+  std::vector<std::int64_t> positions_;
   std::vector<NodeState<T>> nodes_;  // one for each of the graph
 };
 

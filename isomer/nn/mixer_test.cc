@@ -72,7 +72,7 @@ TEST_P(EveryPreset, HasAStateThatCanBeForkedAndSaved) {
     MixerState<float> fork = state, loaded = layer.mixer().start(kBatch);
     loaded.assign(numbers, "layers.0.");
     EXPECT_EQ(loaded.bytes(), state.bytes());
-    EXPECT_EQ(loaded.position(), 7);
+    EXPECT_EQ(loaded.positions()[0], 7);
     (void)layer.prefill(tape, 3, 1, fork);  // goes its own way
     const auto rest = [&](MixerState<float>& from) { return Layer::numbers(layer.prefill(tape, 7, 6, from).value); };
     const std::vector<float> want = rest(state);
@@ -151,7 +151,7 @@ TEST(MixerState, OfAnotherMixerOrVersionOrADamagedFileIsRefused) {
   (void)gla.mixer().prefill(tape, tape.input(gla.some(0, 7)), state);
   state.save(path);
   MixerState<float> loaded = gla.mixer().load(path);
-  EXPECT_EQ(loaded.position(), 7);
+  EXPECT_EQ(loaded.positions()[0], 7);
   const auto next = [&](MixerState<float>& from) {
     return Layer::numbers(gla.mixer().step(tape, tape.input(gla.some(7, 1)), from).value);
   };
@@ -166,9 +166,9 @@ TEST(MixerState, OfAnotherMixerOrVersionOrADamagedFileIsRefused) {
     bytes.replace(at, std::string(from).size(), to);
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   };
-  rewrite("\"version\":\"1\"", "\"version\":\"2\"");
+  rewrite("\"version\":\"2\"", "\"version\":\"3\"");
   const std::string newer = tests::error_of([&] { (void)gla.mixer().load(path); });
-  EXPECT_TRUE(newer.ends_with("state: expected version 1, got 2")) << newer;
+  EXPECT_TRUE(newer.ends_with("state: expected version 2, got 3")) << newer;
   gla.mixer().start(2).save(path);
   rewrite("\"dtype\":\"F32\",\"shape\":[2,2,4,8]", "\"dtype\":\"F32\",\"shape\":[2,2,8,4]");
   const std::string shape = tests::error_of([&] { (void)gla.mixer().load(path); });

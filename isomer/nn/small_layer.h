@@ -32,7 +32,7 @@ class SmallLayer {
   }
 
   [[nodiscard]] Parameters<T>& parameters() { return parameters_; }
-  [[nodiscard]] Mixer<T>& mixer() { return mixer_; }
+  [[nodiscard]] const Mixer<T>& mixer() const { return mixer_; }
   [[nodiscard]] Index tokens() const { return tokens_; }
   [[nodiscard]] Index width() const { return mixer_.graph().width; }
   [[nodiscard]] std::vector<T>& x() { return x_; }
@@ -46,22 +46,24 @@ class SmallLayer {
   };
   [[nodiscard]] std::vector<Other>& others() { return others_; }
   /// The same of some tokens, on a tape: valid until the next call.
-  [[nodiscard]] Carried<T> carried(Tape<T>& tape, Index begin, Index count, bool wanted = false) {
+  [[nodiscard]] MixerPass<T> carried(Tape<T>& tape, Index begin, Index count, bool wanted = false) {
     taken_.clear();
     for (Other& other : others_)
       taken_.push_back(tape.input(slice(contiguous(other.numbers.data(), other.shape), 1, begin, count), wanted));
     return {.taken = taken_};
   }
-  [[nodiscard]] Carried<T> carried(Tape<T>& tape, bool wanted = false) { return carried(tape, 0, tokens_, wanted); }
+  [[nodiscard]] MixerPass<T> carried(Tape<T>& tape, bool wanted = false) { return carried(tape, 0, tokens_, wanted); }
   /// Tokens begin … begin + count − 1 on a state.
   [[nodiscard]] Var<T> prefill(Tape<T>& tape, Index begin, Index count, MixerState<T>& state) {
     return mixer_.prefill(tape, tape.input(some(begin, count)), state, carried(tape, begin, count));
   }
 
   /// All outputs, without a tape.
-  [[nodiscard]] std::vector<T> forward(Context& context) {
+  [[nodiscard]] std::vector<T> forward(Context& context, Form form = Form::automatic) {
     Tape<T> tape(context, Record::no);
-    return numbers(mixer_.forward(tape, tape.input(all()), carried(tape)).value);
+    MixerPass<T> pass = carried(tape);
+    pass.form = form;
+    return numbers(mixer_.forward(tape, tape.input(all()), pass).value);
   }
 
   [[nodiscard]] static std::vector<T> numbers(View<T, 4> y) {

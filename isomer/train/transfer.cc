@@ -44,9 +44,8 @@ struct Read {
 /// A new mixer that learns from an old one.
 class Pupil {
  public:
-  Pupil(Mixer<float>& teacher, const graph::Graph& graph, Index layer)
-      : teacher_(teacher),
-        mixer_(graph, parameters_, "layers." + std::to_string(layer) + ".mixer"),
+  Pupil(const Mixer<float>& teacher, const graph::Graph& graph, Index layer)
+      : mixer_(graph, parameters_, "layers." + std::to_string(layer) + ".mixer"),
         theirs_(teacher.graph()),
         ours_(mixer_.graph()),
         given_(mixer_.graph().given.size()),
@@ -79,23 +78,24 @@ class Pupil {
   /// Another pupil's values are what this one takes: it looks first, and they stay as they are.
   void take(Pupil& other, std::size_t value) { taken_.push_back(&other.given_[value]); }
 
-  /// The loss for the input that the old mixer has just seen, and what it gave. On a tape that records, learns from it.
-  double look(Tape<float>& tape, Var<float> x, Var<float> y, double factor) {
-    const Var<float> own = run(tape, x);
+  /// The loss for an input of the old mixer and what its nodes made of it. On a tape that records, learns from it.
+  double look(Tape<float>& tape, Var<float> x, std::span<const Var<float>> theirs, double factor) {
+    const std::span<const Var<float>> own = run(tape, x);
     double scale = 1;
     Var<float> loss;
     if (report_.weights) {
       loss = attention_divergence<float>(tape,
-                                         {.features_q = mixer_.value(ours_.q),
-                                          .features_k = mixer_.value(ours_.k),
-                                          .q = teacher_.value(theirs_.q).value,
-                                          .k = teacher_.value(theirs_.k).value},
+                                         {.features_q = own[std::size_t(ours_.q)],
+                                          .features_k = own[std::size_t(ours_.k)],
+                                          .q = theirs[std::size_t(theirs_.q)].value,
+                                          .k = theirs[std::size_t(theirs_.k)].value},
                                          options_);
     } else {
+      const Var<float> y = theirs.back();
       double squares = 0;
       for (Index i = 0; i < y.value.size(); ++i) squares += double(y.value.data[i]) * double(y.value.data[i]);
       scale = double(y.value.size()) / std::max(squares, 1e-30);
-      loss = mean_squared_error(tape, own, tape.input(y.value));
+      loss = mean_squared_error(tape, own.back(), tape.input(y.value));
     }
     const double value = scale * double(loss.value.data[0]);
     if (tape.recording()) learn(tape, loss, scale, factor, value);
@@ -111,15 +111,15 @@ class Pupil {
     Shape4 shape = {};
     std::vector<float> numbers = {};
   };
-  Var<float> run(Tape<float>& tape, Var<float> x) {
+  std::span<const Var<float>> run(Tape<float>& tape, Var<float> x) {
     std::vector<Var<float>> taken, given(given_.size());
     for (Value* from : taken_) taken.push_back(tape.input(contiguous(from->numbers.data(), from->shape)));
-    const Var<float> y = mixer_.forward(tape, tape.input(x.value), {taken, given});
+    const std::span<const Var<float>> values = mixer_.values(tape, tape.input(x.value), {taken, given});
     for (std::size_t i = 0; i < given.size(); ++i) {
       given_[i] = {given[i].shape(), std::vector<float>(std::size_t(given[i].value.size()))};
       copy<float>(given[i].value, contiguous(given_[i].numbers.data(), given_[i].shape), tape.context());
     }
-    return y;
+    return values;
   }
   void learn(Tape<float>& tape, Var<float> loss, double scale, double factor, double value) {
     tape.seed(loss).data[0] = float(scale);
@@ -131,7 +131,6 @@ class Pupil {
                       std::to_string(optimiser_->steps() + 1));
   }
 
-  Mixer<float>& teacher_;
   Parameters<float> parameters_;
   Mixer<float> mixer_;
   Read theirs_, ours_;
@@ -170,9 +169,10 @@ class Lesson {
     losses_.clear();
     from_.model().visit_blocks(watching_, input_of(batch_), [&](Index layer, Var<float> x, auto taken) {
       if (losses_.size() == pupils_.size() || pupils_[losses_.size()]->report().layer != layer) return;
-      Block<float>& block = from_.model().block(layer);
-      const Var<float> seen = block.mixer_input(watching_, x), done = block.mixer().forward(watching_, seen, {.taken = taken});
-      losses_.push_back(pupils_[losses_.size()]->look(learn ? learning_ : looking_, seen, done, factor));
+      const Block<float>& block = from_.model().block(layer);
+      const Var<float> seen = block.mixer_input(watching_, x);
+      const auto values = block.mixer().values(watching_, seen, {.taken = taken});
+      losses_.push_back(pupils_[losses_.size()]->look(learn ? learning_ : looking_, seen, values, factor));
     });
     watching_.clear();
     return losses_;

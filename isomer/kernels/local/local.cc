@@ -154,6 +154,35 @@ void shared_weight_vjp(const Source<T>& source, const Rows<const T>& dy, View<T,
   });
 }
 
+/// dx of token t, which may be one before the first, from the final state that keeps it.
+template <class T>
+void add_kept(const Shape& s, const Place& p, Index t, View<const T, 3> dfinal, T* dx) {
+  const Index row = t - s.T + s.near.width - 1;
+  if (!dfinal.present() || row < 0) return;
+  for (Index d = 0; d < s.D; ++d) dx[d] += dfinal(p.b, row, p.h * s.D + d);
+}
+
+/// Of the tokens before the first.
+template <class T>
+void state_vjp(const Source<T>& source, const Rows<const T>& dy, View<const T, 3> dfinal, View<T, 3> dstate, Context& context) {
+  const Shape& s = source.shape;
+  Workspace& scratch = context.workspace();
+  const Workspace::Scope scope(scratch);
+  Terms<T> terms(s.near.taps(), scratch);
+  T* dx = scratch.take<T>(s.D);
+  const Index W = s.near.width - 1;
+  for (Index b = 0; b < s.B; ++b)
+    for (Index i = 0; i < W; ++i)
+      for (Index h = 0; h < s.H; ++h) {
+        const Index before = i - W;
+        for (Index j = -before; j <= W && before + j < s.T; ++j)
+          terms.add(source.weights({b, 0, h}, before + j, j), dy.row(s.row(b, before + j, h)));
+        sum(context.isa(), s.D, terms, dx);
+        add_kept(s, {b, 0, h}, before, dfinal, dx);
+        for (Index d = 0; d < s.D; ++d) dstate(b, i, h * s.D + d) = dx[d];
+      }
+}
+
 }  // namespace
 
 template <class T>
@@ -172,9 +201,13 @@ void local_sum(const LocalInputs<T>& in, const Neighbourhood& near, const LocalO
 }
 
 template <class T>
-void local_sum_vjp(const LocalInputs<T>& in, const Neighbourhood& near, View<const T, 4> dy, const LocalGradients<T>& gradients,
-                   Context& context) {
+void local_sum_vjp(const LocalInputs<T>& in, const Neighbourhood& near, const LocalUpstream<T>& upstream,
+                   const LocalGradients<T>& gradients, Context& context) {
+  const View<const T, 4> dy = upstream.dy;
   const Shape s = check<T>("local_sum_vjp", in, near, dy);
+  const std::array<Index, 3> state_shape{s.B, near.width - 1, s.H * s.D};
+  if (upstream.dstate.present()) check_shape("local_sum_vjp", "upstream dstate", upstream.dstate.shape, state_shape);
+  if (gradients.dstate.present()) check_shape("local_sum_vjp", "dstate", gradients.dstate.shape, state_shape);
   Workspace& own = context.workspace();
   const Workspace::Scope scope(own);
   const Source<T> source(s, in, own);
@@ -186,8 +219,10 @@ void local_sum_vjp(const LocalInputs<T>& in, const Neighbourhood& near, View<con
       for (Index j = 0; j < near.taps(); ++j)
         if (const Index t = s.of_neighbour(p.t, j); t != kNone) terms.add(source.weights(p, t, j), up.row(s.row(p.b, t, p.h)));
       sum(context.isa(), s.D, terms, dv);
+      add_kept(s, p, p.t, upstream.dstate, dv);
     });
   }
+  if (gradients.dstate.present()) state_vjp(source, up, upstream.dstate, gradients.dstate, context);
   if (!gradients.dweight.present()) return;
   check_shape("local_sum_vjp", "dweight", gradients.dweight.shape, in.weight.shape);
   if (source.shared) return shared_weight_vjp(source, up, gradients.dweight, context);
@@ -202,9 +237,9 @@ void local_sum_vjp(const LocalInputs<T>& in, const Neighbourhood& near, View<con
 
 template void local_sum(const LocalInputs<float>&, const Neighbourhood&, const LocalOutputs<float>&, Context&);
 template void local_sum(const LocalInputs<double>&, const Neighbourhood&, const LocalOutputs<double>&, Context&);
-template void local_sum_vjp(const LocalInputs<float>&, const Neighbourhood&, View<const float, 4>, const LocalGradients<float>&,
-                            Context&);
-template void local_sum_vjp(const LocalInputs<double>&, const Neighbourhood&, View<const double, 4>,
+template void local_sum_vjp(const LocalInputs<float>&, const Neighbourhood&, const LocalUpstream<float>&,
+                            const LocalGradients<float>&, Context&);
+template void local_sum_vjp(const LocalInputs<double>&, const Neighbourhood&, const LocalUpstream<double>&,
                             const LocalGradients<double>&, Context&);
 
 }  // namespace isomer

@@ -37,14 +37,22 @@ struct LocalOutputs {
 template <class T>
 void local_sum(const LocalInputs<T>& in, const Neighbourhood& near, const LocalOutputs<T>& out, Context& context);
 
-/// What local_sum_vjp sets; absent views are not computed.
+/// Gradients at y and at the final state; the second may be absent.
+template <class T>
+struct LocalUpstream {
+  View<const T, 4> dy;
+  View<const T, 3> dstate = {};
+};
+
+/// What local_sum_vjp sets; absent views are not computed. dstate, of the initial state, may not be the upstream one.
 template <class T>
 struct LocalGradients {
   View<T, 4> dv = {}, dweight = {};
+  View<T, 3> dstate = {};
 };
 
 template <class T>
-void local_sum_vjp(const LocalInputs<T>& in, const Neighbourhood& near, View<const T, 4> dy, const LocalGradients<T>& gradients,
-                   Context& context);
+void local_sum_vjp(const LocalInputs<T>& in, const Neighbourhood& near, const LocalUpstream<T>& up,
+                   const LocalGradients<T>& gradients, Context& context);
 
 }  // namespace isomer
