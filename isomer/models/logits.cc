@@ -6,6 +6,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
 #include "isomer/kernels/loss/loss.h"
+#include "isomer/laws/layout.h"
 
 namespace isomer {
 
@@ -39,6 +40,7 @@ class Request {
     else
       read_inputs(in);
     if (in.contains("mask")) read_mask(in);
+    if (in.contains("offsets")) read_offsets(in);
     if (in.contains("targets")) read_targets(in);
   }
   [[nodiscard]] const ModelInput& input() const { return input_; }
@@ -49,8 +51,7 @@ class Request {
     std::vector<std::string> known{config_.vocabulary > 0 ? "tokens" : "inputs", "targets"};
     if (config_.kind == ModelKind::vision) known.emplace_back("pixels");
     if (pooled()) known.emplace_back("mask");
-    require(!in.contains("offsets"), "offsets",
-            "expected sequences as rows of tokens, got packed ones, which models do not read");
+    if (config_.kind == ModelKind::language) known.emplace_back("offsets");
     for (const auto& [name, tensor] : in)
       require(std::ranges::find(known, name) != known.end(), "logits", "a ", name_of(config_.kind), " model reads no ", name,
               did_you_mean(name, known));
@@ -115,6 +116,13 @@ class Request {
     input_.lengths = lengths_;
   }
 
+  void read_offsets(const Tensors& in) {
+    const Tensor& offsets = expect(in, "offsets", Type::i64, "[n + 1]");
+    require(offsets.size() > 1, "offsets", "expected those of at least one sequence, got ", text_of(offsets.shape()));
+    input_.offsets = integers(offsets);
+    (void)sequences("offsets", input_.B, input_.T, input_.offsets);
+  }
+
   void read_targets(const Tensors& in) {
     has_targets_ = true;
     if (config_.kind == ModelKind::regression) {
@@ -159,31 +167,50 @@ Tensor scalar(double x) {
   return tensor;
 }
 
-/// Token t of every sequence, from [B, 1, 1, D] into [B, T, D].
-void put(Var<float> x, Index t, Tensor& all) {
-  const Index T = all.shape()[1], D = all.shape()[2];
-  for (Index b = 0; b < x.dim(0); ++b) std::copy_n(x.value.data + b * D, D, all.data<float>() + (b * T + t) * D);
+/// Vector k of x becomes vector `to` of all.
+void put(Var<float> x, Index k, Tensor& all, Index to) {
+  const Index D = x.dim(3);
+  std::copy_n(x.value.data + k * D, D, all.data<float>() + to * D);
 }
 
 Tensors streamed(const Model<float>& model, const Request& request, Context& context) {
-  const auto& [B, T] = std::pair(request.input().B, request.input().T);
-  require(B > 0 && T > 0, "tokens", "expected at least one token, got ", B, " sequences of ", T);
+  const ModelInput& in = request.input();
+  require(in.B > 0 && in.T > 0, "tokens", "expected at least one token, got ", in.B, " sequences of ", in.T);
   const ModelConfig& config = model.config();
+  const auto parts = sequences("offsets", in.B, in.T, in.offsets);
   Tape<float> tape(context, Record::no);
-  ModelState<float> state = model.start(B);
-  Tensor hidden(Type::f32, {B, T, config.width}), logits(Type::f32, {B, T, labels_of(config)});
-  std::vector<std::int64_t> tokens(static_cast<std::size_t>(B));
-  for (Index t = 0; t < T; ++t) {
-    for (Index b = 0; b < B; ++b) tokens[std::size_t(b)] = request.input().tokens[std::size_t(b * T + t)];
-    const ModelOutput<float> out = model.logits(tape, tokens, state);
-    put(out.hidden, t, hidden);
-    put(out.logits, t, logits);
+  ModelState<float> state = model.start(Index(parts.size()));
+  Tensor hidden(Type::f32, {in.B, in.T, config.width}), logits(Type::f32, {in.B, in.T, labels_of(config)});
+  std::vector<std::int64_t> tokens, offsets;
+  std::vector<Index> places;
+  for (Index t = 0; t < in.T; ++t) {
+    tokens.clear();
+    places.clear();
+    offsets.assign(1, 0);
+    for (const Sequence& part : parts) {
+      if (t < part.length) {
+        places.push_back(part.batch * in.T + part.first + t);
+        tokens.push_back(in.tokens[std::size_t(places.back())]);
+      }
+      offsets.push_back(std::int64_t(tokens.size()));
+    }
+    if (tokens.empty()) break;
+    // Packed sequences end one after the other.
+    const bool all_go_on = tokens.size() == parts.size();
+    const ModelOutput<float> out =
+        model.logits(tape, tokens, state, all_go_on ? std::span<const std::int64_t>() : std::span<const std::int64_t>(offsets));
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      put(out.hidden, Index(k), hidden, places[k]);
+      put(out.logits, Index(k), logits, places[k]);
+    }
     tape.clear();
   }
   Tensors all;
   if (request.has_targets()) {
-    const View<const float, 2> rows{logits.data<float>(), {B * T, labels_of(config)}, {labels_of(config), 1}};
-    all.emplace("loss", scalar(cross_entropy<float>(rows, {request.input().labels.data(), {B * T}, {1}}, {}, 1, context).mean));
+    const Index rows = in.B * in.T, labels = labels_of(config);
+    all.emplace("loss", scalar(cross_entropy<float>({logits.data<float>(), {rows, labels}, {labels, 1}},
+                                                    {in.labels.data(), {rows}, {1}}, {}, 1, context)
+                                   .mean));
   }
   all.emplace("hidden", std::move(hidden));
   all.emplace("logits", std::move(logits));

@@ -8,6 +8,7 @@
 //      trained on them (normalised), which are cut into squares: a vector has the rows of channel 0, then those of channel 1 …
 //      mask I64 [B, T], 1 = token and then 0 = padding, where a sequence has one label: those tokens are left out of the mean
 //      that the label is read from, as in training
+//      offsets I64 [n + 1], from 0 to T and never decreasing, with B = 1: n sequences packed into the row (language models)
 //      targets I64 [B, T], or [B] where a sequence has one label; −100 does not count; regression: F32 [B, outputs]
 // out  hidden F32 [B, T, width], after the last norm
 //      logits F32 [B, T, labels], or [B, labels] where a sequence has one label; regression: its outputs

@@ -196,6 +196,41 @@ TEST(LogitsOfAFile, AreTheSameAsAStream) {
   EXPECT_EQ(one.run({.stream = true}).size(), 2U) << "no loss without targets";
 }
 
+TEST(LogitsOfAFile, OfPackedSequencesAreThoseOfEach) {
+  ModelConfig config = small_config(ModelKind::language);
+  config.layers = testing::hybrid_layers();
+  config.positions = true;
+  FileCase one(config);
+  // Four sequences of 4, 0, 5 and 9 tokens, one of them empty.
+  one.put("tokens", tensor_of(one.data.tokens, {1, kBatch * kTokens}));
+  one.put("targets", tensor_of(one.data.labels, {1, kBatch * kTokens}));
+  const std::vector<std::int64_t> offsets{0, 4, 4, 9, 18};
+  one.put("offsets", tensor_of(offsets, {5}));
+  const Tensors packed = one.run({.gradients = true}), stream = one.run({.stream = true});
+  EXPECT_EQ(packed.at("logits").shape(), (std::vector<Index>{1, 18, config.vocabulary}));
+  EXPECT_NEAR(stream.at("loss").data<float>()[0], packed.at("loss").data<float>()[0], 2e-5);
+  EXPECT_TRUE(packed.contains("grad.embedding.weight"));
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    const Index begin = offsets[i], length = offsets[i + 1] - begin;
+    if (length == 0) continue;
+    const std::vector<std::int64_t> own(one.data.tokens.begin() + begin, one.data.tokens.begin() + begin + length);
+    const Tensors in = [&] {
+      Tensors tensors;
+      tensors.emplace("tokens", tensor_of(own, {1, length}));
+      return tensors;
+    }();
+    const Tensors alone = logits_of(one.loaded, in, {}, one.context);
+    for (const char* name : {"hidden", "logits"}) {
+      const Index D = alone.at(name).shape()[2];
+      for (Index x = 0; x < length * D; ++x) {
+        const float want = alone.at(name).data<float>()[x];
+        EXPECT_NEAR(packed.at(name).data<float>()[begin * D + x], want, 2e-5) << name << " of sequence " << i;
+        EXPECT_NEAR(stream.at(name).data<float>()[begin * D + x], want, 2e-5) << name << " of sequence " << i;
+      }
+    }
+  }
+}
+
 TEST(LogitsOfAFile, LeaveOutPadding) {
   FileCase one(small_config(ModelKind::classifier));
   one.data.lengths = {4, 9};
@@ -245,8 +280,18 @@ TEST(LogitsOfAFile, RefuseOtherTensors) {
   EXPECT_EQ(language.error(), "model: expected at least one token, got 0 sequences of 2");
   language.in.erase("tokens");
   EXPECT_EQ(language.error(), "tokens: expected I64 [B, T], found none");
-  language.put("offsets", tensor_of<std::int64_t>({0, 2}, {2}));
-  EXPECT_EQ(language.error(), "offsets: expected sequences as rows of tokens, got packed ones, which models do not read");
+  FileCase packed(small_config(ModelKind::language));
+  packed.put("offsets", tensor_of<std::int64_t>({0, 9}, {2}));
+  EXPECT_EQ(packed.error(), "offsets: expected B = 1 with offsets, got 2");
+  packed.in.erase("targets");
+  packed.put("tokens", tensor_of<std::int64_t>({1, 2, 3}, {1, 3}));
+  EXPECT_EQ(packed.error(), "offsets: expected offsets from 0 to T = 3, got 0 to 9");
+  packed.put("offsets", tensor_of<std::int64_t>({0, 2, 1, 3}, {4}));
+  EXPECT_EQ(packed.error(), "offsets: expected offsets that never decrease, got 2 before 1");
+  packed.put("offsets", tensor_of<std::int64_t>({0}, {1}));
+  EXPECT_EQ(packed.error(), "offsets: expected those of at least one sequence, got [1]");
+  packed.put("offsets", tensor_of<std::int64_t>({0, 3}, {1, 2}));
+  EXPECT_EQ(packed.error(), "offsets: expected I64 [n + 1], got I64 [1, 2]");
 
   FileCase encoder(small_config(ModelKind::encoder));
   EXPECT_EQ(encoder.error({.stream = true}), "logits: expected a language model to stream, got one of kind encoder");
