@@ -22,13 +22,13 @@ struct StateChunks : Chunks {
   }
 };
 
-/// The sequences of a call in chunks of chosen(all heads of all sequences) tokens, or of `asked` if that is not 0; `whole`: in
+/// The sequences of a call in chunks of `chunk` tokens, if that is 0 of chosen(all heads of all sequences); `whole`: in
 /// one chunk each.
 template <class Inputs, class Chosen>
-[[nodiscard]] StateChunks cut_heads(const char* op, const Inputs& in, Index asked, bool whole, Chosen&& chosen) {
+[[nodiscard]] StateChunks cut_heads(const char* op, const Inputs& in, Index chunk, bool whole, Chosen&& chosen) {
   const Index H = std::max({in.q.shape[2], in.k.shape[2], in.v.shape[2]}), K = in.q.shape[3], V = in.v.shape[3];
   PoolVector<Sequence> all = sequences(op, in.q.shape[0], in.q.shape[1], in.offsets);
-  const Index C = asked > 0 ? asked : chosen(Index(all.size()) * H);
+  const Index C = chunk > 0 ? chunk : chosen(Index(all.size()) * H);
   return {make_chunks(std::move(all), H, C, whole), K, V};
 }
 

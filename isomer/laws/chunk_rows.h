@@ -1,5 +1,5 @@
 #pragma once
-// A chunk as the kernels see it: rows of dense elements, and rows to ask for before they are needed.
+// A chunk as the kernels see it: rows of dense elements, and rows to prefetch.
 #include "isomer/base/index.h"
 
 namespace isomer {
@@ -34,10 +34,10 @@ struct Tokens {
 /// Rows that vectors are stored to have kPad elements to spare: the columns of the widest tile of any instruction set.
 inline constexpr Index kPad = 32;
 
-/// Rows to ask for while a chunk is worked on, one of each for every token: what is read next and what this chunk writes.
+/// Rows to prefetch while a chunk is worked on, one of each for every token: what is read next and what this chunk writes.
 /// Rows of [B,T,H,D] are too far apart for the hardware to guess.
 template <class T>
-struct Ahead {
+struct PrefetchList {
   struct Block {
     const T* data;
     Index stride, width, rows;

@@ -49,15 +49,15 @@ ISOMER_INLINE void copy_row(const T* from, const T* mean, T* to, Index count) {
     each_vector<V>(count, [&](Index i, Index n) { (V::load(from + i, n) - V::load(mean + i, n)).store(to + i, n); });
 }
 
-/// Asks for the rows of `ahead`, a few lines at each call: spread over the products of a chunk they cost nothing, in one burst
-/// they would wait for each other.
+/// Prefetches the rows of `ahead`, a few lines at each call: spread over the matrix products of a chunk they cost nothing, in one
+/// burst they would wait for each other.
 template <class T, Isa I>
 struct Prefetch {
   static constexpr Index line = 64 / sizeof(T);
-  // The fewest that the tiles of a chunk's products ask for all of it, however wide a tile is: with vectors of 256 bits 3 rows of
-  // 64 floats.
+  // The fewest with which the tiles of a chunk's matrix products prefetch all of it, however wide a tile is: with vectors of 256
+  // bits 3 rows of 64 floats.
   static constexpr Index lines_at_once = simd::Vec<T, I>::lanes > 8 ? 32 : 16;
-  const Ahead<T>& ahead;
+  const PrefetchList<T>& ahead;
   Index at_once = lines_at_once;
   int block = 0;
   Index row = 0;
@@ -78,7 +78,7 @@ struct Prefetch {
 
 /// All of `ahead` in so many calls.
 template <class T, Isa I>
-ISOMER_INLINE Prefetch<T, I> spread(const Ahead<T>& ahead, Index calls) {
+ISOMER_INLINE Prefetch<T, I> spread(const PrefetchList<T>& ahead, Index calls) {
   Index lines = 0;
   for (int b = 0; b < ahead.count; ++b) lines += ahead.blocks[b].rows * ceil_div(ahead.blocks[b].width, Prefetch<T, I>::line);
   return {ahead, ceil_div(lines, calls)};

@@ -1,9 +1,9 @@
 #pragma once
 // Which form Form::automatic takes, and how long its chunks are: a cost model of four numbers for each law.
 //
-// A token of one head costs, counted in flops of a large product:
-//   chunks of C   pair · C·(K + V)       products between the tokens of a chunk, or what longer chunks lose in the caches
-//               + state · KV             reading the state and writing to it, as products
+// A token of one head costs, counted in flops of a large matrix product:
+//   chunks of C   pair · C·(K + V)       matrix products between the tokens of a chunk, or what longer chunks lose in the caches
+//               + state · KV             reading the state and writing to it, as matrix products
 //               + edge · KV / C          what a chunk does with its state beside them: decays, copies, tiles that start and end
 //   step          step · KV              a vector at a time: loads and stores of the state, not arithmetic
 //   parallel      pair · T·(K + V)       one chunk of all tokens, where no state comes in or is wanted
@@ -15,7 +15,7 @@
 
 namespace isomer {
 
-/// In flops of a large product, from timings (the law's README has the table).
+/// In flops of a large matrix product, from timings (the law's README has the table).
 struct ChunkCosts {
   double pair, state, edge, step;
 };

@@ -13,7 +13,7 @@ class Parts {
  public:
   Parts(const Trial& trial, const Tensors& inputs, const Tensors& whole, const std::vector<Index>& points)
       : trial_(trial), inputs_(inputs), whole_(whole), points_(points) {
-    for (const auto& [name, x] : whole) joined_.emplace(name, zeros(x.shape()));
+    for (const auto& [name, x] : whole) assembled_.emplace(name, zeros(x.shape()));
   }
 
   /// States go from part to part. What each part is called with is kept for the way back.
@@ -43,7 +43,7 @@ class Parts {
     for (const auto& [name, x] : inputs_)
       if (name.starts_with("grad_final_")) {
         carried.emplace(name, x.clone());
-        if (scaled()) rescale(carried.at(name), joined_.at("final_max"), whole_.at("final_max"));
+        if (scaled()) rescale(carried.at(name), assembled_.at("final_max"), whole_.at("final_max"));
       }
     for (std::size_t i = parts_.size(); i-- > 0;) {
       parts_[i].merge(carried);
@@ -59,13 +59,13 @@ class Parts {
   }
 
   /// Results in the scale of the whole call.
-  [[nodiscard]] const Tensors& joined() {
-    if (!scaled()) return joined_;
-    Tensor& reached = joined_.at("final_max");
-    for (const auto& [name, x] : joined_)
+  [[nodiscard]] const Tensors& assembled() {
+    if (!scaled()) return assembled_;
+    Tensor& reached = assembled_.at("final_max");
+    for (const auto& [name, x] : assembled_)
       if (name.starts_with("final_") && name != "final_max") rescale(x, reached, whole_.at("final_max"));
     reached = whole_.at("final_max").cast(Type::f64);
-    return joined_;
+    return assembled_;
   }
 
  private:
@@ -82,7 +82,7 @@ class Parts {
   }
 
   void join(const std::string& name, const Tensor& x, std::size_t part) {
-    const Tensor& whole = joined_.at(name);
+    const Tensor& whole = assembled_.at(name);
     const Layout layout = layout_of(trial_.law, name, whole);
     const Index key = keys_of(trial_.law, inputs_, points_[part], points_[part + 1]).begin;
     add_slice(whole, layout, x, layout.axis == 'T' ? points_[part] : layout.axis == 'S' ? key : 0);
@@ -92,7 +92,7 @@ class Parts {
   const Tensors &inputs_, &whole_;
   const std::vector<Index>& points_;
   std::vector<Tensors> parts_;
-  Tensors joined_;
+  Tensors assembled_;
 };
 
 [[nodiscard]] inline std::string splits(const Trial& trial, const std::vector<Index>& points) {
@@ -102,7 +102,7 @@ class Parts {
   parts.backwards();
   Report report(trial, "splits into " + std::to_string(points.size() - 1));
   // Both sides have the error of their form, and a carried state adds its own.
-  report.compare(parts.joined(), whole, 4);
+  report.compare(parts.assembled(), whole, 4);
   return report.text();
 }
 

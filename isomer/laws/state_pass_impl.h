@@ -56,7 +56,7 @@ ISOMER_INLINE void each_slice(Index V, F&& f) {
   for (; c < V; c += lanes) f.template operator()<1, true>(c);
 }
 
-/// Groups of R tokens in all slices of a chunk: so often memory can be asked for.
+/// Groups of R tokens in all slices of a chunk: so often memory can be prefetched.
 template <class T, Isa I>
 ISOMER_INLINE Index groups_of(Index C, Index V, Index R) {
   return ceil_div(C, R) * ceil_div(V, kSliceVectors * simd::Vec<T, I>::lanes);

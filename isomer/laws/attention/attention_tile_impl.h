@@ -42,7 +42,7 @@ ISOMER_INLINE Span tile_band(const Head<T>& head, const Tile& tile) {
   return {sinks ? -(tile.rows + tile.columns) : diagonal - head.below, diagonal + head.above};
 }
 
-/// Sets what lies outside the spans of the row to zero, so that products may read whole tiles.
+/// Sets what lies outside the spans of the row to zero, so that matrix products may read whole tiles.
 template <class T, Isa I>
 ISOMER_INLINE void clear_outside(T* row, const RowSpans& s, Index columns) {
   using V = simd::Vec<T, I>;

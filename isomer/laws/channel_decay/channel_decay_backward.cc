@@ -33,8 +33,8 @@ struct Backward {
             .grad_bonus = bonus ? bonus + chunk_index(n, h, c) * plan.K : nullptr,
             .ahead = {}};
   }
-  // The chunk before is next; what this one writes is asked for, too.
-  [[nodiscard]] BackwardRows<T> rows_ahead(Index n, Index h, Index c) const {
+  // The chunk before is next; what this one writes is prefetched, too.
+  [[nodiscard]] BackwardRows<T> rows_with_prefetch(Index n, Index h, Index c) const {
     BackwardRows<T> io = rows_of(n, h, c);
     const Index K = plan.K, V = plan.V, C = plan.tokens_of(n, c);
     io.ahead.add(io.grad_v.data, io.grad_v.stride, V, C);
@@ -42,7 +42,7 @@ struct Backward {
     io.ahead.add(io.grad_k.data, io.grad_k.stride, K, C);
     io.ahead.add(io.grad_log_decay.data, io.grad_log_decay.stride, K, C);
     if (c == 0) return io;
-    plan.add_ahead(io.ahead, n, h, c - 1, plan.all_columns());
+    plan.add_prefetch(io.ahead, n, h, c - 1, plan.all_columns());
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     io.ahead.add(next.data, next.stride, V, plan.C);
     io.ahead.add(plan.state(edges, n, h, c - 1), K, K, V);
@@ -67,7 +67,7 @@ struct Backward {
     const auto& [n, h, columns] = at;
     const Tokens<T> x = plan.tokens(n, h, c);
     Kernels<T, I>::load(x, Reach::block, s.chunk, nullptr);
-    Kernels<T, I>::backward(x, plan.rule(h), s.chunk, s.backward, plan.state(edges, n, h, c), back, rows_ahead(n, h, c));
+    Kernels<T, I>::backward(x, plan.rule(h), s.chunk, s.backward, plan.state(edges, n, h, c), back, rows_with_prefetch(n, h, c));
   }
   template <Isa I>
   void leave(const HeadColumns& at, const TaskScratch&, const T* back) const {

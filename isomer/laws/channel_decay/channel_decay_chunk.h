@@ -8,12 +8,12 @@
 
 namespace isomer::channel_decay_detail {
 
-using chunk::Ahead;
 using chunk::kPad;
+using chunk::PrefetchList;
 using chunk::Rows;
 
-/// Tokens of a block. Inside a block pairs of tokens are weighed one by one, between blocks by products; README.md says why.
-/// Whole vectors of keys, so that products and moved keys have no tail.
+/// Tokens of a block. Inside a block pairs of tokens are weighed one by one, between blocks by matrix products; README.md says
+/// why. Whole vectors of keys, so that matrix products and moved keys have no tail.
 inline constexpr Index kBlock = 16;
 /// walk() has groups of at least so many tokens in place of blocks.
 inline constexpr Index kSmallestGroup = 3;
@@ -70,7 +70,7 @@ struct BackwardRows {
   Rows<const T> grad_o;
   Rows<T> grad_q, grad_k, grad_v, grad_log_decay;
   T* grad_bonus;  // [K] the chunk's share
-  Ahead<T> ahead;
+  PrefetchList<T> ahead;
 };
 
 /// Where a step reads the state [K,V] and where it leaves it: rows of V dense elements, the same memory or not.
@@ -92,13 +92,13 @@ struct Kernels {
   static void load(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv) noexcept;
   /// o, after load(Reach::block).
   static void read(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const T* sv, Rows<T> o,
-                   const Ahead<T>& ahead) noexcept;
+                   const PrefetchList<T>& ahead) noexcept;
   /// The state after the chunk in place of the one before, in sv, after load(Reach::chunk) or read().
-  static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, const Ahead<T>& ahead) noexcept;
+  static void write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, const PrefetchList<T>& ahead) noexcept;
   /// o, and the state [K,V] after the chunk in place of the one before, a few tokens at a time: what load(), read() and write()
   /// do.
   static void walk(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, T* state, Rows<T> o,
-                   const Ahead<T>& ahead) noexcept;
+                   const PrefetchList<T>& ahead) noexcept;
   /// A state as backward reads it: `state` has some columns of it, [K,width]; `to` [V,K] has all of them.
   static void keep(Index K, Columns columns, const T* state, T* to) noexcept;
   /// All gradients of the chunk, after load(Reach::block), given the transposed state before it and the gradient `back` of the

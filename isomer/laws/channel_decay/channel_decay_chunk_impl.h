@@ -176,8 +176,8 @@ void all_pair_sums(PairRows<T> r, T* sums) noexcept {
   if (j < r.m) pair_sums<T, I, vectors, before, false, add>(r, j, sums);
 }
 
-/// Weights between the m tokens of a block that begins at row `begin`. The six weights after the diagonal become zero: products
-/// skip what lies beyond a tile (gemm::kTileRows) of the diagonal.
+/// Weights between the m tokens of a block that begins at row `begin`. The six weights after the diagonal become zero: matrix
+/// products skip what lies beyond a tile (gemm::kTileRows) of the diagonal.
 template <class T, Isa I, bool before>
 void weigh_block(const Rule<T>& rule, const Scratch<T>& s, Index K, Index C, Index begin, Index m) noexcept {
   using V = simd::Vec<T, I>;
@@ -236,11 +236,11 @@ void weigh(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, Prefetc
 
 template <class T, Isa I>
 void Kernels<T, I>::read(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, const T* sv, Rows<T> o,
-                         const Ahead<T>& ahead) noexcept {
+                         const PrefetchList<T>& ahead) noexcept {
   Prefetch<T, I> prefetch{ahead};
   load_queries<T, I>(x, rule, s);
   weigh<T, I>(x, rule, s, prefetch);
-  // [q, weights] · [state; v] in one product; a state that is zero is left out.
+  // [q, weights] · [state; v] in one matrix product; a state that is zero is left out.
   const Index skip = x.empty ? x.K : 0;
   gemm::multiply<T, I>(gemm::BandOfA{-x.C, x.K - skip}, x.C, x.V, x.K - skip + x.C, {s.qw + skip, s.qw_stride, 1},
                        sv + skip * x.V, x.V, o.data, o.stride, gemm::Store::set, prefetch);
@@ -254,7 +254,7 @@ ISOMER_INLINE gemm::Strided<T> keys_at_end(const Tokens<T>& x, Reach reach, cons
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, const Ahead<T>& ahead) noexcept {
+void Kernels<T, I>::write(const Tokens<T>& x, Reach reach, const Scratch<T>& s, T* sv, const PrefetchList<T>& ahead) noexcept {
   Prefetch<T, I> prefetch{ahead};
   const gemm::Strided<T> keys = keys_at_end(x, reach, s), transposed{keys.data, keys.column, keys.row};
   const gemm::Into<T> into = x.empty ? gemm::Into<T>(gemm::Store::set) : gemm::Into<T>(s.carry);

@@ -31,17 +31,17 @@ struct Forward {
     const auto& [n, h, columns] = at;
     keep<I>(sv, at, c);
     const Tokens<T> x = only(columns, plan.tokens(n, h, c));
-    Ahead<T> ahead;
+    PrefetchList<T> ahead;
     const Rows<T> to = only(columns, plan.rows(o, n, h, c));
     ahead.add(to.data, to.stride, x.V, x.C);
-    plan.add_ahead(ahead, n, h, c + 1, columns);
+    plan.add_prefetch(ahead, n, h, c + 1, columns);
     if (edges) ahead.add(plan.state(edges, n, h, c + 1) + columns.begin * plan.K, plan.K, plan.K, x.V);
     if (plan.walks && o.present()) return Kernel::walk(x, plan.rule(h), s, sv, to, ahead);
     const Reach reach = o.present() ? Reach::block : Reach::chunk;
     Kernel::load(x, reach, s, sv);
     if (o.present()) Kernel::read(x, plan.rule(h), s, sv, to, ahead);
     if (c + 1 < plan.chunks(n) || edges || final_state.present())
-      Kernel::write(x, reach, s, sv, o.present() ? Ahead<T>{} : ahead);
+      Kernel::write(x, reach, s, sv, o.present() ? PrefetchList<T>{} : ahead);
   }
   template <Isa I>
   void leave(const HeadColumns& at, const Scratch<T>&, T* sv) const {

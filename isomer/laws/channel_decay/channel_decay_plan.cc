@@ -54,7 +54,7 @@ Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
 }
 
 template <class T>
-void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const {
+void Plan<T>::add_prefetch(PrefetchList<T>& all, Index n, Index h, Index c, Columns columns) const {
   if (c < 0 || c >= chunks(n)) return;
   const Tokens<T> x = only(columns, tokens(n, h, c));
   for (const Rows<const T>& rows : {x.log_decay, x.k}) all.add(rows.data, rows.stride, K, x.C);

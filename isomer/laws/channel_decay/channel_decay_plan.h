@@ -27,7 +27,7 @@ struct Plan : StateChunks {
 
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
   /// All that chunk c of a head reads (of the values, some columns), nothing if there is no such chunk.
-  void add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const;
+  void add_prefetch(PrefetchList<T>& all, Index n, Index h, Index c, Columns columns) const;
 };
 
 /// What Form::automatic takes for so many heads of all sequences.

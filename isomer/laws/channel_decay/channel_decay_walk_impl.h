@@ -68,7 +68,7 @@ void load_groups(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s) n
 
 template <class T, Isa I>
 void Kernels<T, I>::walk(const Tokens<T>& x, const Rule<T>& rule, const Scratch<T>& s, T* state, Rows<T> o,
-                         const Ahead<T>& ahead) noexcept {
+                         const PrefetchList<T>& ahead) noexcept {
   const bool whole = x.K == padded(x.K);
   if (rule.before)
     whole ? load_groups<T, I, true, true>(x, rule, s) : load_groups<T, I, true, false>(x, rule, s);

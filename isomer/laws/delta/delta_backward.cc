@@ -30,14 +30,14 @@ struct Backward {
             .ahead = {}};
   }
   // What this chunk writes, then what the chunk before it reads.
-  [[nodiscard]] BackwardRows<T> rows_ahead(Index n, Index h, Index c) const {
+  [[nodiscard]] BackwardRows<T> rows_with_prefetch(Index n, Index h, Index c) const {
     BackwardRows<T> io = rows_of(n, h, c);
     const Index K = plan.K, C = plan.tokens_of(n, c);
     for (const Rows<T>& rows : {io.q, io.k, io.a, io.b}) io.ahead.add(rows.data, rows.stride, K, C);
     io.ahead.add(io.v.data, io.v.stride, plan.V, C);
     if (plan.rule.gate == Gate::key) io.ahead.add(io.log_decay.data, io.log_decay.stride, K, C);
     if (c == 0) return io;
-    plan.add_ahead(io.ahead, n, h, c - 1);
+    plan.add_prefetch(io.ahead, n, h, c - 1);
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     io.ahead.add(next.data, next.stride, plan.V, plan.C);
     io.ahead.add(edge(n, h, c - 1), plan.V, plan.V, K + plan.rule.writes() * plan.C);
@@ -60,7 +60,7 @@ struct Backward {
   template <Isa I>
   void chunk(const HeadColumns& at, Index c, const TaskScratch& s, T* back) const {
     Kernels<T, I>::backward(plan.tokens(at.n, at.h, c), plan.rule, s.matrices, s.load, edge(at.n, at.h, c),
-                            edge(at.n, at.h, c + 1), back, s.backward, rows_ahead(at.n, at.h, c));
+                            edge(at.n, at.h, c + 1), back, s.backward, rows_with_prefetch(at.n, at.h, c));
   }
   template <Isa I>
   void leave(const HeadColumns& at, const TaskScratch&, const T* back) const {

@@ -7,8 +7,9 @@ namespace isomer::delta_detail {
 /// e^x is 0 in double below this: a decay that forgets everything, like −inf.
 inline constexpr double kForgets = -750;
 
-/// Rows i … i + rows − 1 of the gradients of z that belong to u, with the factors of bare rows also of u. b.grad_z has what comes
-/// from the state after the chunk, before `carry`; to it come rows of dO and dU behind them and then, in registers, their own.
+/// Rows i … i + rows − 1 of the gradients of z that belong to u, with the factors of unscaled rows also of u. b.grad_z has what
+/// comes from the state after the chunk, before `carry`; to it come rows of dO and dU behind them and then, in registers, their
+/// own.
 template <class T, Isa I, int rows, int vectors, bool cut>
 inline void backward_tile(const Tokens<T>& x, const Matrices<T>& m, const BackwardScratch<T>& b, Index W, T carry, Index i,
                           Index column, Index width) noexcept {
@@ -36,7 +37,7 @@ inline void backward_tile(const Tokens<T>& x, const Matrices<T>& m, const Backwa
   }
 #pragma GCC unroll 6
   for (int r = rows - 1; r >= 0; --r) {
-    const T turn = m.ask[i + r] * m.put[i + r];
+    const T turn = m.scale_x[i + r] * m.scale_w[i + r];
     const T *to_o = own + (2 * r + 1) * step, *to_u = own + 2 * r * step;
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
@@ -70,16 +71,16 @@ void backward_solve(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, 
   const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C;
   for (Index i = 0; i < C; ++i) {
     T* to = b.grads + (2 * i + 1) * V;
-    if (grad_o.data) scaled<T, I>(m.read[i], grad_o.data + i * grad_o.stride, to, V);
+    if (grad_o.data) scaled<T, I>(m.scale_q[i], grad_o.data + i * grad_o.stride, to, V);
     for (Index c = 0; c < V && !grad_o.data; ++c) to[c] = 0;
   }
-  // Filled writers meet the gradient of the state before the carry, bare ones take it as a factor.
-  const bool filled = rule.gate == Gate::key && *m.segments == 0;
+  // Scaled writers meet the gradient of the state before the carry, unscaled ones take it as a factor.
+  const bool filled = rule.gate == Gate::key && m.whole();
   if (filled) carry_rows<T, I>(m.carry, back, b.back, K, V);
   const Rows<T> w = writers(rule, m, K);
   gemm::multiply<T, I>(gemm::Full{}, N, V, K, {w.data, w.stride, 1}, filled ? b.back : back, V, b.grad_z, V, Store::set,
                        prefetch);
-  const T carry = bare(rule, m) ? *m.carry : T(1);
+  const T carry = unscaled(rule, m) ? *m.carry : T(1);
   Index c = 0;
   for (; c + 2 * lanes <= V; c += 2 * lanes) backward_columns<T, I, 2, false>(x, m, b, W, carry, c, 2 * lanes);
   for (; c < V; c += lanes) backward_columns<T, I, 1, true>(x, m, b, W, carry, c, V - c < lanes ? V - c : lanes);
@@ -143,7 +144,7 @@ void gate_row(const Tokens<T>& x, const Rule& rule, const Token<T>& t, const Bac
   const V lowest = V::set(T(kForgets));
   each_vector<V>(K, [&](Index c, Index n) {
     const auto at = [&](const T* p) { return V::load(p + c, n); };
-    V f = fma(at(t.q), at(t.read_q), at(b.flux));
+    V f = fma(at(t.q), at(t.read_q), at(b.gate_gradient));
     f = fnma(at(t.w), at(t.write), f);
     if (rule.low_rank)
       f = fnma(at(t.w + K), at(t.write + K), f);
@@ -151,15 +152,16 @@ void gate_row(const Tokens<T>& x, const Rule& rule, const Token<T>& t, const Bac
       f = fma(at(t.x), at(t.read_x), f);
     select(at(gates) < lowest, V::zero(), f).store(grad + c, n);
     if (rule.low_rank) f = fma(at(t.x), at(t.read_x), f);
-    f.store(b.flux + c, n);
+    f.store(b.gate_gradient + c, n);
   });
 }
 
 /// The gradient of the head's gate at token i.
 template <class T>
-ISOMER_INLINE void put_gate(const Tokens<T>& x, Index i, double flux, const BackwardRows<T>& io) {
+ISOMER_INLINE void put_gate(const Tokens<T>& x, Index i, double gate_gradient, const BackwardRows<T>& io) {
   if (io.log_decay.data)
-    io.log_decay.data[i * io.log_decay.stride] = double(x.log_decay.data[i * x.log_decay.stride]) < kForgets ? T(0) : T(flux);
+    io.log_decay.data[i * io.log_decay.stride] =
+        double(x.log_decay.data[i * x.log_decay.stride]) < kForgets ? T(0) : T(gate_gradient);
 }
 
 /// Gradients of token i, but for the gates of keys; returns what it adds to what passes through the head's gates.
@@ -188,19 +190,19 @@ T finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T
   return rule.gate == Gate::head ? along - dot<T, I>(grad_z, x.v.data + i * x.v.stride, V) : T(0);
 }
 
-/// The same of a token whose rows are bare. Sums are not in closures, which would hold them in memory.
+/// The same of a token whose rows are unscaled. Sums are not in closures, which would hold them in memory.
 template <class T, Isa I>
-T finish_bare(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const BackwardScratch<T>& b, Index i,
-              const BackwardRows<T>& io) noexcept {
+T finish_unscaled(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const BackwardScratch<T>& b, Index i,
+                  const BackwardRows<T>& io) noexcept {
   using Vec = simd::Vec<T, I>;
   const Index K = x.K, V = x.V;
   const T *q = m.q + i * m.stride, *k = m.x + i * m.stride, *v = x.v.data + i * x.v.stride;
   const T *grad_z = b.grad_z + i * V, *read_x = b.reads + 2 * i * K, *write = b.write + i * K;
   T *grad_q = io.q.data ? io.q.data + i * io.q.stride : b.row, *grad_k = io.k.data ? io.k.data + i * io.k.stride : b.row + K;
-  const Vec put = Vec::set(m.put[i]);
+  const Vec scale_w = Vec::set(m.scale_w[i]);
   Vec along_q = Vec::zero(), along_z = Vec::zero(), along_v = Vec::zero();
   for (Index c = 0; c < V; c += Vec::lanes) {
-    const Vec grad = Vec::load(grad_z + c, V - c), grad_v = put * grad;
+    const Vec grad = Vec::load(grad_z + c, V - c), grad_v = scale_w * grad;
     along_z = fma(grad, Vec::load(z + i * V + c, V - c), along_z);
     along_v = fma(grad_v, Vec::load(v + c, V - c), along_v);
     if (io.v.data) grad_v.store(io.v.data + i * io.v.stride + c, V - c);
@@ -217,9 +219,9 @@ T finish_bare(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const 
   return rule.gate == Gate::head ? sum(along_q - along_v) : T(0);
 }
 
-/// b.flux = what passes through the gates at the chunk's end, key by key; returns the sum.
+/// b.gate_gradient = that of a log decay at the chunk's end, Σ_V S' ∘ dS', key by key; returns the sum.
 template <class T, Isa I>
-double flux_at_end(const Tokens<T>& x, const T* after, const BackwardScratch<T>& b) noexcept {
+double gate_gradient_at_end(const Tokens<T>& x, const T* after, const BackwardScratch<T>& b) noexcept {
   using V = simd::Vec<T, I>;
   constexpr int side = 4;  // sums side by side: one would wait for its own last addition
   double total = 0;
@@ -235,7 +237,7 @@ double flux_at_end(const Tokens<T>& x, const T* after, const BackwardScratch<T>&
       }
 #pragma GCC unroll 4
     for (int v = 0; v < side; ++v) {
-      sums[v].store(b.flux + a + v * V::lanes, x.K - a - v * V::lanes);
+      sums[v].store(b.gate_gradient + a + v * V::lanes, x.K - a - v * V::lanes);
       total += double(sum(sums[v]));
     }
   }
@@ -246,8 +248,8 @@ template <class T, Isa I>
 void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const T* after,
                  const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
   const Index K = x.K, W = rule.writes(), n = rule.gates(K);
-  double flux = rule.gate == Gate::none ? 0.0 : flux_at_end<T, I>(x, after, b);
-  const bool segments = *m.segments > 0;
+  double gate_gradient = rule.gate == Gate::none ? 0.0 : gate_gradient_at_end<T, I>(x, after, b);
+  const bool segments = !m.whole();
   Index segment = segments ? *m.segments - 1 : 0;
   for (Index i = x.C; i-- > 0;) {
     const bool first = segments ? i == m.first[segment] : i == 0;
@@ -261,32 +263,33 @@ void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, con
                      .up = m.up + i * n,
                      .up_x = up_of_x(rule, m, i, first, n),
                      .down = m.down + i * n};
-    flux += double(bare(rule, m) ? finish_bare<T, I>(x, rule, m, z, b, i, io) : finish_row<T, I>(x, rule, m, t, b, i, io));
+    gate_gradient +=
+        double(unscaled(rule, m) ? finish_unscaled<T, I>(x, rule, m, z, b, i, io) : finish_row<T, I>(x, rule, m, t, b, i, io));
     if (rule.gate == Gate::key) gate_row<T, I>(x, rule, t, b, i, io);
-    if (rule.gate == Gate::head) put_gate(x, i, flux, io);
+    if (rule.gate == Gate::head) put_gate(x, i, gate_gradient, io);
   }
 }
 
-/// Pairs of bare rows take the factors of the writers, which z has not, and are nothing beyond the diagonal. Returns what becomes
-/// of the gradients of writers that came from the state after the chunk: they take these factors and the carry.
+/// Pairs of unscaled rows take the factors of the writers, which z has not, and are nothing beyond the diagonal. Returns what
+/// becomes of the gradients of writers that came from the state after the chunk: they take these factors and the carry.
 template <class T, Isa I>
-gemm::Into<T> put_pairs(const Matrices<T>& m, const BackwardScratch<T>& b, Index C) noexcept {
+gemm::Into<T> scale_pairs(const Matrices<T>& m, const BackwardScratch<T>& b, Index C) noexcept {
   using V = simd::Vec<T, I>;
   for (Index i = 0; i < 2 * C; ++i) {
     T* row = b.pairs + i * b.stride;
     const Index count = i / 2 + i % 2;
-    for (Index p = 0; p < C; p += V::lanes) (V::load(m.put + p, count - p) * V::load(row + p, count - p)).store(row + p);
+    for (Index p = 0; p < C; p += V::lanes) (V::load(m.scale_w + p, count - p) * V::load(row + p, count - p)).store(row + p);
   }
-  for (Index p = 0; p < C; ++p) b.keep[p] = *m.carry * m.put[p];
+  for (Index p = 0; p < C; ++p) b.keep[p] = *m.carry * m.scale_w[p];
   return gemm::Into<T>(b.keep);
 }
 
-/// The same of filled rows, which have their factors.
+/// The same of scaled rows, which have their factors.
 template <class T, Isa I>
 gemm::Into<T> clear_pairs(const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b, Index C, Index K) noexcept {
   const Index W = rule.writes();
   for (Index i = 0; i < 2 * C; ++i) clear_upper<T, I>(b.pairs + i * b.stride, W * (i / 2 + i % 2), W, W * C);
-  if (*m.segments == 0) decay_rows<T, I>(m.carry, K, b.write, W * C, K);
+  if (m.whole()) decay_rows<T, I>(m.carry, K, b.write, W * C, K);
   return gemm::Store::add;
 }
 
@@ -304,8 +307,8 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
                        prefetch);
   gemm::multiply<T, I>(gemm::Full{}, 2 * C, K, V, {b.grads, V, 1}, sz, K, b.reads, K, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, N, K, V, {z, V, 1}, b.back_t, K, b.write, K, Store::set, prefetch);
-  const gemm::Into<T> into = bare(rule, m) ? put_pairs<T, I>(m, b, C) : clear_pairs<T, I>(rule, m, b, C, K);
-  if (*m.segments > 0) {
+  const gemm::Into<T> into = unscaled(rule, m) ? scale_pairs<T, I>(m, b, C) : clear_pairs<T, I>(rule, m, b, C, K);
+  if (!m.whole()) {
     load_segments<T, I>(x, rule, m, b);
     read_segments<T, I>(x, rule, m, s, b);
     write_segments<T, I>(x, rule, m, b);

@@ -6,8 +6,8 @@
 
 namespace isomer::delta_detail {
 
-using chunk::Ahead;
 using chunk::kPad;
+using chunk::PrefetchList;
 using chunk::Rows;
 
 enum class Gate { none, head, key };
@@ -34,18 +34,20 @@ struct Tokens : chunk::Tokens<T> {
 /// What a chunk does to any state, N = writes · C: u = v + x S + L z, o = q S + P z, S' = carry ∘ S + (w to the edge)ᵀ z.
 template <class T>
 struct Matrices {
-  T *x, *q;                   // [C, K + N] readers from the state before the chunk, then L or P; rows of x and q alternate
-  Index stride;               // of both
-  T* w;                       // [N, K] writers
-  T* carry;                   // [K] decay of the state over the chunk
-  T *up, *down;               // [C, gates] decay of a reader from the beginning of its segment, and of a writer back to it
-  T* jump;                    // [C, gates] decay at the beginning of a segment
-  T *norm_q, *norm_k, *beta;  // [C] 1/√(Σx² + eps), or 1
-  T *ask, *read, *put;        // [C] factors of x, q and w that bare rows do not have; else 1
-  Index* first;               // [C + 1] where the segments begin, C at the end
-  Index* segments;            // [1] their number; 0: all is one, from the chunk's edge on, and w is meant before the carry
-  Index* joined;              // [1] 1: the first begins at the chunk's edge, with a jump of 1
+  T *x, *q;                        // [C, K + N] readers from the state before the chunk, then L or P; rows of x and q alternate
+  Index stride;                    // of both
+  T* w;                            // [N, K] writers
+  T* carry;                        // [K] decay of the state over the chunk
+  T *up, *down;                    // [C, gates] decay of a reader from the beginning of its segment, and of a writer back to it
+  T* entry;                        // [C, gates] decay of the token that begins a segment, which the state takes first
+  T *norm_q, *norm_k, *beta;       // [C] 1/√(Σx² + eps), or 1
+  T *scale_x, *scale_q, *scale_w;  // [C] factors of x, q and w that unscaled rows do not have; else 1
+  Index* first;                    // [C + 1] where the segments begin, C at the end
+  Index* segments;                 // [1] their number
+  Index* from_edge;                // [1] 1: the first begins at the chunk's edge, with an entry of 1
 
+  /// Is all one segment, from the chunk's edge on? Then w is meant before the carry.
+  [[nodiscard]] ISOMER_INLINE bool whole() const { return *segments == 1 && *from_edge == 1; }
   /// From a row of x to the row of q behind it.
   [[nodiscard]] ISOMER_INLINE Index row() const { return stride / 2; }
 };
@@ -71,18 +73,18 @@ struct Kept {
 /// Backward: all of a chunk, V columns.
 template <class T>
 struct BackwardScratch {
-  T* grads;                  // [2C,V] of u and of o, alternating, as x and q do in Matrices, and with the factors of bare rows
-  T* grad_z;                 // [N,V]
-  T* keep;                   // [N] factors of its rows
-  T* back;                   // [K,V] gradient of the state after the chunk, at the writers
-  T* back_t;                 // [V,K] gradient of the state after the chunk, transposed
-  T* z_t;                    // [V,N]
-  T* pairs;                  // [2C,N] gradients of L and P, alternating
-  Index stride;              // of both
-  T* reads;                  // [2C,K] gradients of readers, x and q alternating, at the beginning of their segment
-  T* write;                  // [N,K] gradients of writers, there
+  T* grads;      // [2C,V] of u and of o, alternating, as x and q do in Matrices, and with the factors of unscaled rows
+  T* grad_z;     // [N,V]
+  T* keep;       // [N] factors of its rows
+  T* back;       // [K,V] gradient of the state after the chunk, at the writers
+  T* back_t;     // [V,K] gradient of the state after the chunk, transposed
+  T* z_t;        // [V,N]
+  T* pairs;      // [2C,N] gradients of L and P, alternating
+  Index stride;  // of both
+  T* reads;      // [2C,K] gradients of readers, x and q alternating, at the beginning of their segment
+  T* write;      // [N,K] gradients of writers, there
   T *seg_q, *seg_x, *seg_w;  // [C,K] [C,K] [N,K] readers and writers there, when there are segments
-  T* flux;                   // [K] what passes through the gates
+  T* gate_gradient;          // [K] gradient of the log decays, token after token from the last
   T* row;                    // [2,K] gradients that nobody wants
 };
 
@@ -91,7 +93,7 @@ template <class T>
 struct BackwardRows {
   Rows<const T> grad_o;
   Rows<T> q, k, v, a, b, beta, log_decay;
-  Ahead<T> ahead;
+  PrefetchList<T> ahead;
 };
 
 /// Where a step reads the state [K,V] and where it leaves it: rows of V dense elements, the same memory or not.
@@ -109,7 +111,7 @@ struct Kernels {
   static void load(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept;
   /// A few tokens at a time: o, unless it is null, and the state [K,V] after the chunk in place of the one before.
   static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state,
-                      const Kept<T>& kept, Rows<T> o, const Ahead<T>& ahead) noexcept;
+                      const Kept<T>& kept, Rows<T> o, const PrefetchList<T>& ahead) noexcept;
   /// The state [K,V] as a tape has it.
   static void keep(Index K, Index V, const T* state, const Kept<T>& kept) noexcept;
   /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state

@@ -37,9 +37,9 @@ struct Forward {
     const auto& [n, h, columns] = at;
     const Rows<T> to = only(columns, plan.rows(o, n, h, c));
     const Kept<T> next = kept(at, c + 1);
-    Ahead<T> ahead;
+    PrefetchList<T> ahead;
     ahead.add(to.data, to.stride, columns.width, plan.tokens_of(n, c));
-    plan.add_ahead(ahead, n, h, c + 1, columns);
+    plan.add_prefetch(ahead, n, h, c + 1, columns);
     ahead.add(next.state_t, plan.K, plan.K, columns.width);
     if (c + 1 < plan.chunks(n)) ahead.add(next.z.data, next.z.stride, columns.width, plan.N());
     Kernels<T, I>::forward(only(columns, plan.tokens(n, h, c)), plan.rule, s.matrices, s.load, state, kept(at, c), to, ahead);

@@ -90,18 +90,18 @@ void begin_segment(const T* gates, const Matrices<T>& m, const LoadScratch<T>& s
   using V = simd::Vec<T, I>;
   m.first[(*m.segments)++] = i;
   each_vector<V>(n, [&](Index c, Index w) {
-    exp(V::load(gates + c, w)).store(m.jump + i * n + c, w);
+    exp(V::load(gates + c, w)).store(m.entry + i * n + c, w);
     V::zero().store(s.sum + c, w);
     V::zero().store(s.rest + c, w);
   });
 }
 
-/// The first segment begins at the chunk's edge, without a jump, if its first token `fits`.
+/// The first segment begins at the chunk's edge, before the decay of its first token, if that `fits`.
 template <class T>
-ISOMER_INLINE void join_edge(const Matrices<T>& m, bool fits, Index n) {
-  *m.joined = fits ? 1 : 0;
+ISOMER_INLINE void begin_at_edge(const Matrices<T>& m, bool fits, Index n) {
+  *m.from_edge = fits ? 1 : 0;
   if (fits) m.first[(*m.segments)++] = 0;
-  for (Index c = 0; c < n && fits; ++c) m.jump[c] = 1;
+  for (Index c = 0; c < n && fits; ++c) m.entry[c] = 1;
 }
 
 /// Prefix sums of the gates of keys and their exponentials. A segment ends where its sums leave kSpan: what belongs to it follows
@@ -114,7 +114,7 @@ void scan_keys(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s
   for (Index i = 0; i < x.C; ++i) {
     const T* gates = x.log_decay.data + i * x.log_decay.stride;
     const bool fits = add_gates<T, I>(gates, s, K);
-    if (i == 0) join_edge(m, fits, K);
+    if (i == 0) begin_at_edge(m, fits, K);
     if (!fits) begin_segment<T, I>(gates, m, s, i, K);
     T *up = m.up + i * K, *down = m.down + i * K;
     each_vector<V>(K, [&](Index c, Index w) {
@@ -133,10 +133,10 @@ void scan_head(const Tokens<T>& x, const Matrices<T>& m) noexcept {
   for (Index i = 0; i < x.C; ++i) {
     const double gate = double(x.log_decay.data[i * x.log_decay.stride]), next = sum + gate;
     const bool fits = next <= kSpan && next >= -kSpan;
-    if (i == 0) join_edge(m, fits, 1);
+    if (i == 0) begin_at_edge(m, fits, 1);
     if (!fits) {
       m.first[(*m.segments)++] = i;
-      m.jump[i] = T(::exp(gate));
+      m.entry[i] = T(::exp(gate));
     }
     sum = fits ? next : 0;
     m.up[i] = T(sum);
@@ -152,11 +152,11 @@ void scan_head(const Tokens<T>& x, const Matrices<T>& m) noexcept {
 template <class T, Isa I>
 void scan_gates(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s) noexcept {
   *m.segments = 0;
-  *m.joined = 1;
+  *m.from_edge = 1;
   if (rule.gate == Gate::head) scan_head<T, I>(x, m);
   if (rule.gate == Gate::key) scan_keys<T, I>(x, m, s);
+  if (rule.gate == Gate::none) m.first[(*m.segments)++] = 0;
   m.first[*m.segments] = x.C;
-  if (*m.segments == 1 && *m.joined) *m.segments = 0;
 }
 
 /// The decay of reader x of token i since the beginning of its segment, null for none: a reads before its token's decay.
@@ -187,35 +187,35 @@ void fill_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, Index 
   scaled<T, I>(sw * down, ki, w, K);
 }
 
-/// Are readers and writers of a chunk as they are in memory, and their factors numbers of each token (`ask`, `read`, `put`)? So
-/// it is unless an element has its own decay, or there are segments. Then rows of x are also the writers.
+/// Are readers and writers of a chunk as they are in memory, and their factors numbers of each token (`scale_x`, `scale_q`,
+/// `scale_w`)? So it is unless an element has its own decay, or there are segments. Then rows of x are also the writers.
 template <class T>
-ISOMER_INLINE bool bare(const Rule& rule, const Matrices<T>& m) {
-  return rule.gate != Gate::key && *m.segments == 0;
+ISOMER_INLINE bool unscaled(const Rule& rule, const Matrices<T>& m) {
+  return rule.gate != Gate::key && m.whole();
 }
 template <class T>
 ISOMER_INLINE Rows<T> writers(const Rule& rule, const Matrices<T>& m, Index K) {
-  return bare(rule, m) ? Rows<T>{m.x, m.stride} : Rows<T>{m.w, K};
+  return unscaled(rule, m) ? Rows<T>{m.x, m.stride} : Rows<T>{m.w, K};
 }
 
-/// The factors of bare rows, or ones.
+/// The factors of unscaled rows, or ones.
 template <class T>
-void load_factors(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, bool are_bare) noexcept {
+void load_factors(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, bool are_unscaled) noexcept {
   for (Index i = 0; i < x.C; ++i) {
     const T up = rule.gate == Gate::head ? m.up[i] : T(1), down = rule.gate == Gate::head ? m.down[i] : T(1);
-    m.ask[i] = are_bare ? -m.norm_k[i] * up : T(1);
-    m.read[i] = are_bare ? T(rule.scale) * m.norm_q[i] * up : T(1);
-    m.put[i] = are_bare ? m.beta[i] * m.norm_k[i] * down : T(1);
+    m.scale_x[i] = are_unscaled ? -m.norm_k[i] * up : T(1);
+    m.scale_q[i] = are_unscaled ? T(rule.scale) * m.norm_q[i] * up : T(1);
+    m.scale_w[i] = are_unscaled ? m.beta[i] * m.norm_k[i] * down : T(1);
   }
 }
 
-/// Columns of whole vectors: products need not cut the last where a row has room for it.
+/// Columns of whole vectors: matrix products need not cut the last where a row has room for it.
 template <class T, Isa I>
 ISOMER_INLINE Index whole_vectors(Index columns) {
   return round_up(columns, simd::Vec<T, I>::lanes);
 }
 
-/// Zeros right of the diagonal, as far as tiles of products reach; vectors are stored whole.
+/// Zeros right of the diagonal, as far as tiles of matrix products reach; vectors are stored whole.
 template <class T, Isa I>
 ISOMER_INLINE void clear_upper(T* row, Index from, Index writes, Index N) {
   using V = simd::Vec<T, I>;
@@ -260,9 +260,9 @@ void multiply_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& 
       gemm::multiply<T, I>(gemm::Full{}, 1, before, K, {xb, m.stride, 1}, s.wt, s.stride, xb + K, m.stride, gemm::Store::set);
       times<T, I>(s.from, xb, xb, K);
     }
-    const T* jump = m.jump + begin * n;
-    decay_writers<T, I>(jump, n, s, K, before);
-    for (Index a = 0; a < K; ++a) s.from[a] *= gate_at(jump, n, a);
+    const T* entry = m.entry + begin * n;
+    decay_writers<T, I>(entry, n, s, K, before);
+    for (Index a = 0; a < K; ++a) s.from[a] *= gate_at(entry, n, a);
     gemm::transpose<T, I>(W * (end - begin), K, m.w + before * K, K, s.wt + before, s.stride);
     const Index skip = rule.low_rank ? 1 : 0, rows = end - begin;
     gemm::multiply<T, I>(LowerOfC<1>{begin + skip, W}, rows - skip, W * end, K, {xb + skip * m.stride, m.stride, 1}, s.wt,
@@ -303,7 +303,7 @@ template <class T, Isa I>
 void fill_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m) noexcept {
   Index next = 0;
   for (Index i = 0; i < x.C; ++i) {
-    const bool first = *m.segments ? i == m.first[next] : i == 0;
+    const bool first = i == m.first[next];
     next += first ? 1 : 0;
     fill_row<T, I>(x, rule, m, i, first, m.q + i * m.stride, m.x + i * m.stride, m.w + i * rule.writes() * x.K);
   }
@@ -314,17 +314,17 @@ void load_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, cons
                 Prefetch<T, I>& prefetch) noexcept {
   const Index C = x.C, K = x.K, W = rule.writes(), N = W * C;
   scan_chunk<T, I>(x, rule, m, s);
-  load_factors(x, rule, m, bare(rule, m));
-  for (Index i = 0; i < C && bare(rule, m); ++i) {
+  load_factors(x, rule, m, unscaled(rule, m));
+  for (Index i = 0; i < C && unscaled(rule, m); ++i) {
     copy_row<T, I>(x.k.data + i * x.k.stride, nullptr, m.x + i * m.stride, K);
     copy_row<T, I>(x.q.data + i * x.q.stride, nullptr, m.q + i * m.stride, K);
   }
-  if (!bare(rule, m)) fill_rows<T, I>(x, rule, m);
-  if (*m.segments)
-    multiply_segments<T, I>(x, rule, m, s);
-  else
+  if (!unscaled(rule, m)) fill_rows<T, I>(x, rule, m);
+  if (m.whole())
     multiply_whole<T, I>(x, rule, m, s, prefetch);
-  // Only products read beyond the diagonal.
+  else
+    multiply_segments<T, I>(x, rule, m, s);
+  // Only matrix products read beyond the diagonal.
   for (Index i = 0; i < C && rule.low_rank; ++i) {
     clear_upper<T, I>(m.x + i * m.stride + K, W * i, W, N);
     clear_upper<T, I>(m.q + i * m.stride + K, W * (i + 1), W, N);

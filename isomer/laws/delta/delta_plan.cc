@@ -9,15 +9,16 @@ namespace isomer::delta_detail {
 
 namespace {
 
-// Costs of the planner's model (`isomer bench --explain`). Tiles of products have 6 rows, and a chunk of 24 with K = V = 64 works
-// on 60 KiB forward and 180 KiB backward of a 512 KiB L2, beside the states of its neighbours. Longer chunks lose more to the
-// products between their tokens than they save on the state; a tape, which keeps a state for each chunk, does not change that.
-// Backward, the low-rank rule has twice as many pairs: three tiles of tokens were the fastest of a sweep from 12 to 36.
+// Costs of the planner's model (`isomer bench --explain`). Tiles of matrix products have 6 rows, and a chunk of 24 with K = V =
+// 64 works on 60 KiB forward and 180 KiB backward of a 512 KiB L2, beside the states of its neighbours. Longer chunks lose more
+// to the matrix products between their tokens than they save on the state; a tape, which keeps a state for each chunk, does not
+// change that. Backward, the low-rank rule has twice as many pairs: three tiles of tokens were the fastest of a sweep from 12
+// to 36.
 constexpr ChunkCosts kCosts{.pair = 2, .state = 6, .edge = 24, .step = 12};
 constexpr Index kTapedLowRank = 18;
 constexpr ChunkCosts kLowRank{.pair = 4, .state = 8, .edge = 80, .step = 14.5};
-// Two writes a token make the products between tokens twice as large. Counted in writes, of which a chunk should have as many as
-// one of the other rule has tokens, but for the edge that each chunk has.
+// Two writes a token make the matrix products between tokens twice as large. Counted in writes, of which a chunk should have as
+// many as one of the other rule has tokens, but for the edge that each chunk has.
 constexpr ChunkCosts kWrites{.pair = 2, .state = 8, .edge = 54, .step = 12};
 
 Index chunk_of(bool low_rank, bool taped, Index K, Index V) {
@@ -47,7 +48,7 @@ Index Plan<T>::longest() const {
 }
 
 template <class T>
-void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const {
+void Plan<T>::add_prefetch(PrefetchList<T>& all, Index n, Index h, Index c, Columns columns) const {
   if (c < 0 || c >= chunks(n)) return;
   const Tokens<T> x = only(columns, tokens(n, h, c));
   for (const Rows<const T>& rows : {x.q, x.k, x.a, x.b}) all.add(rows.data, rows.stride, K, x.C);
@@ -82,16 +83,16 @@ Matrices<T> Plan<T>::take_matrices(Workspace& workspace) const {
           .carry = take(K + kPad),
           .up = take(gates),
           .down = take(gates),
-          .jump = take(gates),
+          .entry = take(gates),
           .norm_q = take(row),
           .norm_k = take(row),
           .beta = take(row),
-          .ask = take(row),
-          .read = take(row),
-          .put = take(row),
+          .scale_x = take(row),
+          .scale_q = take(row),
+          .scale_w = take(row),
           .first = workspace.take<Index>(C + 1),
           .segments = workspace.take<Index>(1),
-          .joined = workspace.take<Index>(1)};
+          .from_edge = workspace.take<Index>(1)};
 }
 
 template <class T>
@@ -123,7 +124,7 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
           .seg_q = take(C * K),
           .seg_x = take(C * K),
           .seg_w = take(N() * K),
-          .flux = take(K),
+          .gate_gradient = take(K),
           .row = take(2 * K)};
 }
 

@@ -28,8 +28,8 @@ struct Plan : StateChunks {
   }
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
   /// All that a chunk reads (of the values, some columns), nothing if there is no such chunk.
-  void add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const;
-  void add_ahead(Ahead<T>& all, Index n, Index h, Index c) const { add_ahead(all, n, h, c, all_columns()); }
+  void add_prefetch(PrefetchList<T>& all, Index n, Index h, Index c, Columns columns) const;
+  void add_prefetch(PrefetchList<T>& all, Index n, Index h, Index c) const { add_prefetch(all, n, h, c, all_columns()); }
 
   [[nodiscard]] Matrices<T> take_matrices(Workspace& workspace) const;
   [[nodiscard]] LoadScratch<T> take_load_scratch(Workspace& workspace) const;

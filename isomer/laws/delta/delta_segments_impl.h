@@ -50,8 +50,8 @@ void read_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, c
       times<T, I>(s.from, rx, rx, K);
       if (begin > 0) add(gemm::Full{}, 1, before, gl, rx);
     }
-    decay_rows<T, I>(m.jump + begin * n, n, carried, before, K);
-    decay_rows<T, I>(m.jump + begin * n, n, s.from, 1, K);
+    decay_rows<T, I>(m.entry + begin * n, n, carried, before, K);
+    decay_rows<T, I>(m.entry + begin * n, n, s.from, 1, K);
     copy_row<T, I>(b.seg_w + before * K, nullptr, carried + before * K, W * (end - begin) * K);
     for (Index i = 0; i < end - begin; ++i) times<T, I>(s.from, rq + 2 * i * K, rq + 2 * i * K, K);
     for (Index i = skip; i < end - begin; ++i) times<T, I>(s.from, rx + 2 * i * K, rx + 2 * i * K, K);
@@ -75,7 +75,7 @@ void write_segments(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, 
     };
     if (end > begin) add(begin, end, b.pairs + N, b.seg_q);
     if (end > begin + skip) add(begin + skip, end, b.pairs, b.seg_x);
-    decay_rows<T, I>(m.jump + begin * n, n, b.write, before, K);
+    decay_rows<T, I>(m.entry + begin * n, n, b.write, before, K);
     if (rule.low_rank && begin > 0)
       gemm::multiply<T, I>(gemm::Full{}, before, K, 1, {b.pairs + 2 * begin * N, 1, N}, b.seg_x + begin * K, K, b.write, K,
                            gemm::Store::add);

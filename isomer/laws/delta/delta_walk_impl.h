@@ -23,7 +23,7 @@ template <class T>
 struct Span {
   Index begin, end;
   const T* carry;  // [K] decay from its beginning to its end
-  Index jumped;    // the token whose u has been begun in sz, before the decay at the segment's beginning; −1: none
+  Index early;     // low rank: the token that read the state before the decay of its segment's first token; −1: none
 };
 
 template <class T, Isa I, int count, bool cut, bool low_rank>
@@ -41,7 +41,7 @@ struct SliceWalk {
   Rows<T> kept;  // z of the chunk; null: nobody wants it
   Rows<T> o;
   Prefetch<T, I>& prefetch;
-  V asked[R][count], read[R][count], z[R][count], v[low_rank ? R : 1][count];
+  V read_x[R][count], read_q[R][count], z[R][count], v[low_rank ? R : 1][count];
 
   [[nodiscard]] ISOMER_INLINE static Rows<const T> from(Rows<const T> all, Index i) {
     return {all.data + i * all.stride, all.stride};
@@ -50,12 +50,12 @@ struct SliceWalk {
   ISOMER_INLINE void enter(Index i) {
     // Rows are locals: stores of vectors may alias what is read through a structure.
     const Rows<const T> by_x = from(rows.x, i), by_q = from(rows.q, i);
-    chunk::clear<n>(asked);
-    chunk::clear<n>(read);
+    chunk::clear<n>(read_x);
+    chunk::clear<n>(read_q);
     slice.template pass<false>([](Index, V(&)[count]) {},
                                [&](Index a, const V(&row)[count]) {
-                                 chunk::read_rows<n>(by_x, a, row, asked);
-                                 chunk::read_rows<n>(by_q, a, row, read);
+                                 chunk::read_rows<n>(by_x, a, row, read_x);
+                                 chunk::read_rows<n>(by_q, a, row, read_q);
                                });
   }
   /// sum += Σ pairs(p) · what token p of the group wrote, over p < tokens.
@@ -70,35 +70,35 @@ struct SliceWalk {
       const Index t = first + i;
       V given[count];
       slice.load(x.v.data + t * x.v.stride + column, given);
-      add_group(m.x + t * m.stride + x.K, i, asked[i]);
-      const V ask = V::set(m.ask[t]), put = V::set(m.put[t]), out = V::set(m.read[t]);
+      add_group(m.x + t * m.stride + x.K, i, read_x[i]);
+      const V scale_x = V::set(m.scale_x[t]), scale_w = V::set(m.scale_w[t]), scale_q = V::set(m.scale_q[t]);
       T* to = kept.data ? kept.data + W * t * kept.stride + column : nullptr;
       if constexpr (low_rank) {
-        if (t == span.jumped) {
+        if (t == span.early) {
           V before[count];
           slice.load(s.before + column, before);
 #pragma GCC unroll 2
-          for (int c = 0; c < count; ++c) asked[i][c] = asked[i][c] + before[c];
+          for (int c = 0; c < count; ++c) read_x[i][c] = read_x[i][c] + before[c];
         }
 #pragma GCC unroll 2
         for (int c = 0; c < count; ++c) {
           v[i][c] = given[c];
-          z[i][c] = asked[i][c];
+          z[i][c] = read_x[i][c];
         }
         if (to) slice.store(given, to);
         if (to) slice.store(z[i], to + kept.stride);
       } else {
         V u[count];
 #pragma GCC unroll 2
-        for (int c = 0; c < count; ++c) u[c] = fma(ask, asked[i][c], given[c]);
+        for (int c = 0; c < count; ++c) u[c] = fma(scale_x, read_x[i][c], given[c]);
         if (to) slice.store(u, to);
 #pragma GCC unroll 2
-        for (int c = 0; c < count; ++c) z[i][c] = put * u[c];
+        for (int c = 0; c < count; ++c) z[i][c] = scale_w * u[c];
       }
-      add_group(m.q + t * m.stride + x.K, i + 1, read[i]);
+      add_group(m.q + t * m.stride + x.K, i + 1, read_q[i]);
 #pragma GCC unroll 2
-      for (int c = 0; c < count; ++c) read[i][c] = out * read[i][c];
-      if (o.data) slice.store(read[i], o.data + t * o.stride + column);
+      for (int c = 0; c < count; ++c) read_q[i][c] = scale_q * read_q[i][c];
+      if (o.data) slice.store(read_q[i], o.data + t * o.stride + column);
     }
     prefetch();
   }
@@ -107,8 +107,8 @@ struct SliceWalk {
     const Rows<const T> of_u = from(low_rank ? rows.b : rows.w, i), of_v = from(rows.w, i);
     const Rows<const T> by_x = from(rows.x, i + n), by_q = from(rows.q, i + n);
     const T* carry = span.carry;
-    chunk::clear<next>(asked);
-    chunk::clear<next>(read);
+    chunk::clear<next>(read_x);
+    chunk::clear<next>(read_q);
     slice.template pass<true>(
         [&](Index a, V(&row)[count]) {
           if constexpr (low_rank) chunk::write_rows<n>(of_v, a, v, row);
@@ -120,8 +120,8 @@ struct SliceWalk {
           }
         },
         [&](Index a, const V(&row)[count]) {
-          chunk::read_rows<next>(by_x, a, row, asked);
-          chunk::read_rows<next>(by_q, a, row, read);
+          chunk::read_rows<next>(by_x, a, row, read_x);
+          chunk::read_rows<next>(by_q, a, row, read_q);
         });
   }
 };
@@ -134,11 +134,11 @@ void multiply_groups(const Tokens<T>& x, const Matrices<T>& m, const WalkRows<T>
   const auto multiply = [&](Rows<const T> writers, Index place) {
     for (Index i = span.begin; i < span.end; ++i) {
       const Index first = i - (i - span.begin) % R;
-      T *asks = m.x + i * m.stride + x.K + place, *reads = m.q + i * m.stride + x.K + place;
+      T *pairs_x = m.x + i * m.stride + x.K + place, *pairs_q = m.q + i * m.stride + x.K + place;
       for (Index p = first; p <= i; ++p) {
         const T* w = writers.data + p * writers.stride;
-        if (p < i) asks[p - first] = dot<T, I>(rows.x.data + i * rows.x.stride, w, x.K);
-        reads[p - first] = dot<T, I>(rows.q.data + i * rows.q.stride, w, x.K);
+        if (p < i) pairs_x[p - first] = dot<T, I>(rows.x.data + i * rows.x.stride, w, x.K);
+        pairs_q[p - first] = dot<T, I>(rows.q.data + i * rows.q.stride, w, x.K);
       }
     }
   };
@@ -146,17 +146,17 @@ void multiply_groups(const Tokens<T>& x, const Matrices<T>& m, const WalkRows<T>
   if (low_rank) multiply(rows.w, R);
 }
 
-/// The decay at the beginning of a segment. Low rank: its first token reads before it, so that this part of its u is kept, and
+/// The decay at the beginning of a segment. Low rank: its first token pairs_q before it, so that this part of its u is kept, and
 /// its reader then is nothing.
 template <class T, Isa I>
-void jump_state(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, Index begin,
-                T* state) noexcept {
+void enter_segment(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, Index begin,
+                   T* state) noexcept {
   const Index n = rule.gates(x.K);
   T* reader = m.x + begin * m.stride;
   for (Index c = 0; c < x.V && rule.low_rank; ++c) s.before[c] = 0;
   for (Index a = 0; a < x.K; ++a) {
     if (rule.low_rank) scaled<T, I, true>(reader[a], state + a * x.V, s.before, x.V);
-    scaled<T, I>(gate_at(m.jump + begin * n, n, a), state + a * x.V, state + a * x.V, x.V);
+    scaled<T, I>(gate_at(m.entry + begin * n, n, a), state + a * x.V, state + a * x.V, x.V);
     if (rule.low_rank) reader[a] = 0;
   }
 }
@@ -172,7 +172,7 @@ void walk_span(const Tokens<T>& x, const Matrices<T>& m, const LoadScratch<T>& s
   });
 }
 
-/// Where the rows of a chunk are: bare, in memory, or filled, when each key has its decay.
+/// Where the rows of a chunk are: in memory, unscaled, or in the scratch, when each key has its decay.
 template <class T, Isa I>
 WalkRows<T> walk_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m) noexcept {
   load_factors(x, rule, m, rule.gate != Gate::key);
@@ -189,20 +189,19 @@ void Kernels<T, I>::keep(Index K, Index V, const T* state, const Kept<T>& kept) 
 
 template <class T, Isa I>
 void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state,
-                            const Kept<T>& kept, Rows<T> o, const Ahead<T>& ahead) noexcept {
+                            const Kept<T>& kept, Rows<T> o, const PrefetchList<T>& ahead) noexcept {
   const Index K = x.K, n = rule.gates(K);
   const Index group = rule.low_rank ? kGroup<I, true> : kGroup<I, false>;
   Prefetch<T, I> prefetch = chunk::spread<T, I>(ahead, chunk::groups_of<T, I>(x.C, x.V, group));
   scan_chunk<T, I>(x, rule, m, s);
   const WalkRows<T> rows = walk_rows<T, I>(x, rule, m);
   keep(K, x.V, state, kept);
-  const bool whole = *m.segments == 0;
-  for (Index g = 0; g < (whole ? 1 : *m.segments); ++g) {
-    const Index begin = whole ? 0 : m.first[g], end = whole ? x.C : m.first[g + 1];
-    const bool jumps = g > 0 || !*m.joined;
-    if (jumps) jump_state<T, I>(x, rule, m, s, begin, state);
+  for (Index g = 0; g < *m.segments; ++g) {
+    const Index begin = m.first[g], end = m.first[g + 1];
+    const bool decays = g > 0 || !*m.from_edge;
+    if (decays) enter_segment<T, I>(x, rule, m, s, begin, state);
     for (Index a = 0; a < K; ++a) m.carry[a] = n == 0 ? T(1) : gate_at(m.up + (end - 1) * n, n, a);
-    const Span<T> span{begin, end, m.carry, jumps ? begin : -1};
+    const Span<T> span{begin, end, m.carry, decays ? begin : -1};
     if (rule.low_rank)
       walk_span<T, I, true>(x, m, s, rows, span, state, kept.z, o, prefetch);
     else

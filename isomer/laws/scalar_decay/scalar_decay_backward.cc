@@ -73,15 +73,15 @@ struct Backward {
             .ahead = {}};
   }
   // What this chunk writes, then what the chunk before it reads.
-  [[nodiscard]] BackwardRows<T> rows_ahead(Index n, Index h, Index c) const {
+  [[nodiscard]] BackwardRows<T> rows_with_prefetch(Index n, Index h, Index c) const {
     BackwardRows<T> io = rows_of(n, h, c);
     const Index K = plan.K, V = plan.V, C = plan.tokens_of(n, c);
-    Ahead<T>& a = io.ahead;
+    PrefetchList<T>& a = io.ahead;
     a.add(io.grad_q.data, io.grad_q.stride, K, C);
     a.add(io.grad_k.data, io.grad_k.stride, K, C);
     a.add(io.grad_v.data, io.grad_v.stride, V, C);
     if (c == 0) return io;
-    plan.add_ahead(a, n, h, c - 1, plan.all_columns());
+    plan.add_prefetch(a, n, h, c - 1, plan.all_columns());
     const Rows<const T> next = plan.rows(given.o, n, h, c - 1);
     a.add(next.data, next.stride, V, plan.C);
     a.add(plan.edge(edges, n, h, c - 1).state, V, V, K);
@@ -109,7 +109,7 @@ struct Backward {
     using Kernel = Kernels<T, I>;
     const Piece p = piece(at.n, at.h, c);
     Kernel::backward_load(p.x, plan.rule, p.before, s.chunk, s.backward);
-    Kernel::backward_read(p.x, plan.rule, p.before, s.chunk, s.backward, rows_ahead(p.n, p.h, p.c));
+    Kernel::backward_read(p.x, plan.rule, p.before, s.chunk, s.backward, rows_with_prefetch(p.n, p.h, p.c));
     if (plan.rule.causal) finish<I>(p, s, back);
     Kernel::backward_write(p.x, plan.rule, p.before, s.chunk, s.backward, back, p.about, Write::add);
   }
@@ -165,7 +165,7 @@ struct Backward {
     Kernel::backward_load(p.x, plan.rule, p.before, s, b);
     Kernel::backward_read(p.x, plan.rule, p.before, s, b, rows_of(n, h, c));
     Kernel::backward_write(p.x, plan.rule, p.before, s, b, plan.edge(back, n, h, c), p.about, Write::set);
-    carries[plan.edge_index(n, h, c)] = *s.gates.carry * *s.gates.jump;
+    carries[plan.edge_index(n, h, c)] = *s.gates.carry * *s.gates.rescale;
     for (const double* part : {b.from_state, b.inner, b.between}) {
       std::copy_n(part, p.x.C, saved);
       saved += plan.C;

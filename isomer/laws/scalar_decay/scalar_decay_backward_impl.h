@@ -20,16 +20,16 @@ ISOMER_INLINE Rows<T> target(Rows<T> wanted, T* scratch, Index width) {
 /// Gates of a chunk: all of it factors, or nothing does.
 template <class T, Isa I>
 void backward_gates(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Gates<T>& g) noexcept {
-  *g.carry = *g.jump = T(1);
+  *g.carry = *g.rescale = T(1);
   *g.factored = *g.gradual = 0;
   if (!rule.gated) return;
   const double max = rule.stabilised ? double(*before.max) : 0.0;
   if (rule.causal) {
     const Segment<T> all = scan_segment<T, I>(x, rule, g, 0, max);
-    if (all.end == x.C && (all.jump == T(1) || x.empty)) {
+    if (all.end == x.C && (all.rescale == T(1) || x.empty)) {
       exponentials<T, I>(rule, g, 0, x.C);
       *g.carry = all.carry;
-      *g.jump = all.jump;
+      *g.rescale = all.rescale;
       *g.factored = x.C;
       return;
     }
@@ -81,7 +81,8 @@ T weigh_row_back(const Rule& rule, const Gates<T>& g, T* w, T* decay, Index i) n
   return sum(total);
 }
 
-/// Before products of y: the weights and the divisor of row i, and y = dO / divisor with what q lacks: the scale and its gates.
+/// Before the matrix products of y: the weights and the divisor of row i, and y = dO / divisor with what q lacks: the scale and
+/// its gates.
 template <class T, Isa I>
 void weigh_and_divide(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s,
                       const BackwardScratch<T>& b, const T* grad_o, Index i) noexcept {
@@ -129,8 +130,8 @@ void pair_row(const BackwardScratch<T>& b, const T* w, const T* p, Index i) noex
   b.between[i] = double(sum(total));
 }
 
-/// After products of y: the gradient of the divisor of row i, and what it adds to the row of grad_q that came from the state, and
-/// to the row of p.
+/// After the matrix products of y: the gradient of the divisor of row i, and what it adds to the row of grad_q that came from the
+/// state, and to the row of p.
 template <class T, Isa I>
 void backward_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, const BackwardScratch<T>& b,
                   T* grad_q, Index i) noexcept {
@@ -200,7 +201,7 @@ void Kernels<T, I>::backward_read(const Tokens<T>& x, const Rule& rule, const Ed
   each_vector<Vec>(C, [&](Index j, Index n) { Vec::zero().store(b.columns + j, n); });
   for (Index i = C; i-- > 0;) {
     if (rows) backward_row<T, I>(x, rule, before, s, b, grad_q.data + i * grad_q.stride, i);
-    // Products skip what lies beyond a tile of the diagonal, but not what lies within.
+    // Matrix products skip what lies beyond a tile of the diagonal, but not what lies within.
     for (T* row : {w + i * s.qw_stride, b.p + i * s.kt_stride})
       if (rule.causal) each_vector<Vec>(gemm::kTileRows, [&](Index j, Index n) { Vec::zero().store(row + i + 1 + j, n); });
   }
@@ -292,7 +293,7 @@ void Kernels<T, I>::backward_write(const Tokens<T>& x, const Rule& rule, const E
                                    const BackwardScratch<T>& b, const Edge<T>& back, const Edge<T>& about, Write mode) noexcept {
   using Vec = simd::Vec<T, I>;
   const Index C = x.C, K = x.K, V = x.V;
-  const T carry = *s.gates.carry, jump = *s.gates.jump;
+  const T carry = *s.gates.carry, rescale = *s.gates.rescale;
   const bool decays = decays_pairs(rule, s.gates) && rule.causal;
   gemm::Into<T> into = mode == Write::set ? gemm::Store::set : gemm::Store::add;
   if (mode == Write::set) {
@@ -319,7 +320,7 @@ void Kernels<T, I>::backward_write(const Tokens<T>& x, const Rule& rule, const E
       total.store(back.norm + a, n);
     });
   // A state that is zero may be as far away as it likes.
-  if (jump != T(1)) scaled<T, I>(jump, back.state, back.state, edge_sums(K, V));
+  if (rescale != T(1)) scaled<T, I>(rescale, back.state, back.state, edge_sums(K, V));
 }
 
 }  // namespace isomer::scalar_decay_detail

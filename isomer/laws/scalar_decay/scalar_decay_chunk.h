@@ -7,8 +7,8 @@
 
 namespace isomer::scalar_decay_detail {
 
-using chunk::Ahead;
 using chunk::kPad;
+using chunk::PrefetchList;
 using chunk::Rows;
 
 /// The options, as the kernels see them.
@@ -60,8 +60,9 @@ struct Gates {
   Index* gradual;                              // [1] 1: some other weights may lie below the normal range of the type
   T* one;                                      // [C] 1 in the scale of output i (stabilised)
   Index* begin;                                // [C] first token that i sees: where all was last forgotten
-  T *carry, *jump;  // [1] weight of the old state in the new one; backward without that of an empty state in the chunk, the jump
-  double* max;      // [1] stabiliser of the new state
+  T* carry;                                    // [1] weight of the old state in the new one
+  T* rescale;   // [1] backward, of an empty state: the part of that weight which the chunk's only segment leaves out
+  double* max;  // [1] stabiliser of the new state
 
   /// Does token t forget all before it?
   [[nodiscard]] ISOMER_INLINE bool forgets(Index t) const { return *factored == 0 && begin[t] == t && in[t] == -__builtin_inf(); }
@@ -102,7 +103,7 @@ template <class T>
 struct BackwardRows {
   Rows<const T> grad_o;
   Rows<T> grad_q, grad_k, grad_v;
-  Ahead<T> ahead;
+  PrefetchList<T> ahead;
 };
 
 enum class Write { add, set };
@@ -122,7 +123,7 @@ struct Kernels {
   static void load(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s) noexcept;
   /// o, after load(). s.sv holds the state of `before`.
   static void read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
-                   const Ahead<T>& ahead) noexcept;
+                   const PrefetchList<T>& ahead) noexcept;
   /// The state after the chunk, after load() and read(). add: `after` is `before` and moves on. set: the sums of `after` become
   /// what the chunk adds to carry · before; its means are left alone.
   static void write(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s,
@@ -130,7 +131,7 @@ struct Kernels {
   /// o, and the edge after the chunk in place of the one before, a few tokens at a time: what load(), read() and write() do, but
   /// for `subtract`.
   static void walk(const Tokens<T>& x, const Rule& rule, const Edge<T>& edge, const Scratch<T>& s, Rows<T> o,
-                   const Ahead<T>& ahead) noexcept;
+                   const PrefetchList<T>& ahead) noexcept;
   /// The means after the chunk, without its sums.
   static void trace(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Edge<T>& after,
                     const Scratch<T>& s) noexcept;

@@ -207,13 +207,13 @@ void prepare_row(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, co
     const V shift = V::set(s.shift[i]);
     each_vector<V>(rule.causal ? i + 1 : 0, [&](Index j, Index m) { (V::load(w + j, m) + shift).store(w + j, m); });
   }
-  // Products skip what lies beyond a tile (gemm::kTileRows) of the diagonal, but not what lies within.
+  // Matrix products skip what lies beyond a tile (gemm::kTileRows) of the diagonal, but not what lies within.
   if (rule.causal) each_vector<V>(gemm::kTileRows, [&](Index j, Index m) { V::zero().store(w + i + 1 + j, m); });
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::read(const Tokens<T>& x, const Rule& rule, const Edge<T>& before, const Scratch<T>& s, Rows<T> o,
-                         const Ahead<T>& ahead) noexcept {
+                         const PrefetchList<T>& ahead) noexcept {
   const Index C = x.C, K = x.K;
   Prefetch<T, I> prefetch{ahead};
   const Index factored = rule.gated && rule.causal ? *s.gates.factored : 0;
@@ -224,7 +224,7 @@ void Kernels<T, I>::read(const Tokens<T>& x, const Rule& rule, const Edge<T>& be
     gemm::multiply<T, I>(gemm::BandOfC{-C, 0}, C, C, K, {s.qw, s.qw_stride, 1}, s.kt, s.kt_stride, s.qw + K, s.qw_stride,
                          gemm::Store::set, prefetch);
   for (Index i = 0; i < C; ++i) prepare_row<T, I>(x, rule, before, s, i);
-  // [q, weights] · [state; v] in one product; a state that is zero is left out.
+  // [q, weights] · [state; v] in one matrix product; a state that is zero is left out.
   const Index skip = x.empty ? K : 0, depth = K - skip + (rule.causal ? C : 0);
   gemm::multiply<T, I>(gemm::BandOfA{-C, K - skip}, C, x.V, depth, {s.qw + skip, s.qw_stride, 1}, s.sv + skip * x.V, x.V, o.data,
                        o.stride, gemm::Store::set, prefetch);

@@ -42,10 +42,10 @@ struct Forward {
     const bool causal = plan.rule.causal;
     if (edges && causal) Kernel::keep(plan.K, plan.V, columns, edge, plan.edge(edges, n, h, c));
     const Tokens<T> x = only(columns, plan.tokens(n, h, c));
-    Ahead<T> ahead;
+    PrefetchList<T> ahead;
     const Rows<T> to = only(columns, output(n, h, c));
     ahead.add(to.data, to.stride, x.V, x.C);
-    plan.add_ahead(ahead, n, h, c + 1, columns);
+    plan.add_prefetch(ahead, n, h, c + 1, columns);
     if (edges && causal) ahead.add(plan.edge(edges, n, h, c + 1).state + columns.begin * plan.K, plan.K, plan.K, x.V);
     if (plan.walks && o.present()) return Kernel::walk(x, plan.rule, edge, s, to, ahead);
     Kernel::load(x, plan.rule, edge, s);

@@ -115,7 +115,7 @@ Tokens<T> Plan<T>::tokens(Index n, Index h, Index c) const {
 }
 
 template <class T>
-void Plan<T>::add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const {
+void Plan<T>::add_prefetch(PrefetchList<T>& all, Index n, Index h, Index c, Columns columns) const {
   if (c < 0 || c >= chunks(n)) return;
   const Tokens<T> x = only(columns, tokens(n, h, c));
   for (const Rows<const T>& rows : {x.q, x.k}) all.add(rows.data, rows.stride, K, x.C);
@@ -160,7 +160,7 @@ Scratch<T> Plan<T>::take_scratch(Workspace& workspace) const {
   g.factored = workspace.take<Index>(1);
   g.gradual = workspace.take<Index>(1);
   g.carry = workspace.take<T>(1);
-  g.jump = workspace.take<T>(1);
+  g.rescale = workspace.take<T>(1);
   g.max = workspace.take<double>(1);
   return beside(s, workspace);
 }

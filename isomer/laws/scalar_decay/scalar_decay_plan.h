@@ -23,7 +23,7 @@ struct Plan : StateChunks {
   /// The same scratch with a state of its own: for a neighbour whose chunks alternate with those of `s`.
   [[nodiscard]] Scratch<T> beside(const Scratch<T>& s, Workspace& workspace) const;
   [[nodiscard]] BackwardScratch<T> take_backward_scratch(Workspace& workspace) const;
-  /// The edge that is kept in the scratch: its state is where the products read it.
+  /// The edge that is kept in the scratch: its state is where the matrix products read it.
   [[nodiscard]] Edge<T> scratch_edge(const Scratch<T>& s) const;
   /// An edge whose state has these columns alone; what is beside the state comes with the first of them.
   void copy_edge(const Edge<T>& from, const Edge<T>& to, Columns columns) const;
@@ -44,7 +44,7 @@ struct Plan : StateChunks {
   [[nodiscard]] double initial_count(Index n) const { return in.initial.count.present() ? double(in.initial.count(n)) : 0.0; }
   [[nodiscard]] Tokens<T> tokens(Index n, Index h, Index c) const;
   /// All that chunk c of a head reads (of the values, some columns), nothing if there is no such chunk.
-  void add_ahead(Ahead<T>& all, Index n, Index h, Index c, Columns columns) const;
+  void add_prefetch(PrefetchList<T>& all, Index n, Index h, Index c, Columns columns) const;
 };
 
 /// What Form::automatic takes for so many heads of all sequences.

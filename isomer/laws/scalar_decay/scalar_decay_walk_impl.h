@@ -10,13 +10,13 @@ namespace isomer::scalar_decay_detail {
 template <class T>
 struct Segment {
   Index end;
-  T jump, carry;  // decay of the state where the segment begins, and from there to its end
-  double max;     // stabiliser of the state at its end
+  T rescale, carry;  // factor of the state where the segment begins, and its decay from there to the end
+  double max;        // stabiliser of the state at its end
 };
 
 /// The segment from `begin` on, and the factors of its tokens: from_state (with the scale), at_edge and, stabilised, one. Which
-/// tokens belong to it depends on those before them alone. The first may have any gates: it moves the state to its own scale, the
-/// jump, unless it is the chunk's first and small enough to be one of the others.
+/// tokens belong to it depends on those before them alone. The first may have any gates: it rescales the
+/// state to its own scale, unless it is the chunk's first and small enough to continue from the edge.
 template <class T, Isa I>
 Segment<T> scan_segment(const Tokens<T>& x, const Rule& rule, const Gates<T>& g, Index begin, double max) noexcept {
   constexpr double largest = sizeof(T) == 4 ? 88 : 709;
@@ -27,9 +27,9 @@ Segment<T> scan_segment(const Tokens<T>& x, const Rule& rule, const Gates<T>& g,
     return (rule.stabilised ? sum + scale >= kSmallest<T> : std::abs(sum) <= kFactors) && std::abs(column) <= kFactors;
   };
   const double first = decay(begin), kept = first + max;
-  const bool joins = begin == 0 && fits(first, input(0) - kept, max);
-  const double scale = joins ? max : !rule.stabilised ? 0.0 : kept > input(begin) ? kept : input(begin);
-  double sum = 0.0, next = joins ? first : 0.0, top = 0.0;
+  const bool continues = begin == 0 && fits(first, input(0) - kept, max);
+  const double scale = continues ? max : !rule.stabilised ? 0.0 : kept > input(begin) ? kept : input(begin);
+  double sum = 0.0, next = continues ? first : 0.0, top = 0.0;
   Index end = begin;
   do {
     sum = next;
@@ -44,7 +44,7 @@ Segment<T> scan_segment(const Tokens<T>& x, const Rule& rule, const Gates<T>& g,
     next = ++end < x.C ? sum + decay(end) : 0.0;
   } while (end < x.C && fits(next, input(end) - next - scale, scale));
   const double after = rule.stabilised ? double(T(sum + scale + top)) : 0.0;
-  return {end, joins ? T(1) : T(::exp(kept - scale)), T(::exp(sum + scale - after)), after};
+  return {end, continues ? T(1) : T(::exp(kept - scale)), T(::exp(sum + scale - after)), after};
 }
 
 template <class T, Isa I>
@@ -144,14 +144,14 @@ void divide_groups(const Tokens<T>& x, const Rule& rule, const Gates<T>& g, Inde
 
 template <class T, Isa I>
 void Kernels<T, I>::walk(const Tokens<T>& x, const Rule& rule, const Edge<T>& edge, const Scratch<T>& s, Rows<T> o,
-                         const Ahead<T>& ahead) noexcept {
+                         const PrefetchList<T>& ahead) noexcept {
   Prefetch<T, I> prefetch = chunk::spread<T, I>(ahead, chunk::groups_of<T, I>(x.C, x.V, chunk::kWalkGroup<I>));
   for (Index begin = 0; begin < x.C;) {
     const Segment<T> segment = scan_segment<T, I>(x, rule, s.gates, begin, rule.stabilised ? double(*edge.max) : 0.0);
     exponentials<T, I>(rule, s.gates, begin, segment.end);
-    if (segment.jump != T(1)) {
-      scaled<T, I>(segment.jump, edge.state, edge.state, x.K * x.V);
-      scaled<T, I>(segment.jump, edge.norm, edge.norm, x.K);
+    if (segment.rescale != T(1)) {
+      scaled<T, I>(segment.rescale, edge.state, edge.state, x.K * x.V);
+      scaled<T, I>(segment.rescale, edge.norm, edge.norm, x.K);
     }
     multiply_groups<T, I>(x, begin, segment.end, s.qw);
     if (rule.divides) divide_groups<T, I>(x, rule, s.gates, begin, segment, s.qw, edge.norm);

@@ -47,7 +47,7 @@ template <class T>
 struct S6Tokens {
   Rows<const T> x, step, b, c;
   Index count, width, N;
-  Index before, after;  // tokens of the sequence around the chunk, whose rows may be asked for
+  Index before, after;  // tokens of the sequence around the chunk, whose rows may be prefetched
 };
 
 /// What belongs to the channels of some blocks; channels that do not exist are 0.
@@ -78,7 +78,7 @@ struct S6Backward {
   T *back, *grad_a;           // [blocks,N,kBlock] gradients of the state, which moves on, and of a, which is set
   T* grad_d;                  // [blocks,kBlock], set
   T* scratch;                 // s6_scratch(count, width)
-  Index chunk;                // tokens of the chunk before, whose rows are asked for if there is one
+  Index chunk;                // tokens of the chunk before, whose rows are prefetched if there is one
 };
 
 /// Where a step reads the state [width,N] and where it leaves it: rows of N dense elements, the same memory or not.

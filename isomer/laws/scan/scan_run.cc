@@ -18,7 +18,7 @@ constexpr Index kChunk = 64;
 // A chunk of 128 channels, five to ten rows a token, is walked four vectors at a time: it stays in L2, and rows are read in lines
 // that lie side by side.
 constexpr Index kWidest = 128;
-// Outputs of so many bytes go past the caches: beside what is read they would not stay there until someone asks for them, and a
+// Outputs of so many bytes go past the caches: beside what is read they would not stay there until someone reads them, and a
 // line that is stored to would have been read first.
 constexpr Index kStreamed = Index{8} << 20;
 

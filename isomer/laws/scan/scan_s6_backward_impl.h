@@ -16,7 +16,7 @@ struct S6Columns {
 template <class T>
 struct S6Tile {
   Index place, n;     // of its first number in a state, of its first row of b and c
-  bool first, early;  // the first vector of channels: sums begin; the first tile: asks for rows of the chunk before
+  bool first, early;  // the first vector of channels: sums begin; the first tile: prefetches rows of the chunk before
   T *decays, *kept, *sums_b, *sums_c;
 };
 
@@ -28,7 +28,7 @@ ISOMER_INLINE S6Columns<T> s6_columns(const S6Tokens<T>& x, const S6Backward<T>&
   return {begin, begin + size, begin + 2 * size, begin + 3 * size, begin + 4 * size};
 }
 
-/// Asks for channel c of row t.
+/// Prefetches channel c of row t.
 template <class... R>
 ISOMER_INLINE void ask_row(Index t, Index c, const R&... rows) {
   ((rows.data != nullptr ? __builtin_prefetch(rows.data + t * rows.stride + c, 0, 2) : void()), ...);

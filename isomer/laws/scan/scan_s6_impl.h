@@ -43,12 +43,12 @@ ISOMER_INLINE simd::Vec<T, I> exp2_product(simd::Vec<T, I> s, simd::Vec<T, I> a)
   }
 }
 
-/// Rows ahead that are asked for: neighbouring tokens are a page or so apart, which the hardware does not foresee.
+/// Rows ahead that are prefetched: neighbouring tokens are a page or so apart, which the hardware does not foresee.
 inline constexpr Index kAhead = 8;
 
-/// Asks for the line of row t + kAhead that holds channel c, of every tensor; `end` tokens are left of the sequence.
+/// Prefetches the line of row t + kAhead that holds channel c, of every tensor; `end` tokens are left of the sequence.
 template <class T, Isa I, class... R>
-ISOMER_INLINE void ask(Index end, Index t, Index c, const R&... rows) {
+ISOMER_INLINE void prefetch_rows(Index end, Index t, Index c, const R&... rows) {
   if (t + kAhead >= end) return;
   ((rows.data != nullptr ? __builtin_prefetch(rows.data + (t + kAhead) * rows.stride + c) : void()), ...);
 }
@@ -82,7 +82,7 @@ void s6_forward_pair(const S6Tokens<T>& x, const S6Block<T>& block, T* state, co
   const Index N = x.N;
   const T* a = block.a;
   for (Index t = 0; t < x.count; ++t) {
-    ask<T, I>(x.count + x.after, t, c, x.x, x.step, o);
+    prefetch_rows<T, I>(x.count + x.after, t, c, x.x, x.step, o);
     V step[kPair<T, I>], u[kPair<T, I>], y[kPair<T, I>];
 #pragma GCC unroll 2
     for (int i = 0; i < kPair<T, I>; ++i) {
