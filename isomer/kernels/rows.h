@@ -3,7 +3,7 @@
 // cut into blocks by shape alone.
 //
 //   each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace& scratch) {
-//     …                                  // in[0].row(r), out.row(r): D dense elements, for r in the range
+//     // in[0].row(r), out.row(r): D dense elements, for r in the range
 //   });
 #include <array>
 #include <cstddef>

@@ -18,7 +18,7 @@ enum class Direction { forward, back };
 
 /// [B, T, H, D] as [B, T, 1, H·D] when heads follow each other.
 template <class T>
-View<T, 4> joined(View<T, 4> x) {
+View<T, 4> coalesced(View<T, 4> x) {
   return {x.data, {x.shape[0], x.shape[1], 1, x.shape[2] * x.shape[3]}, {x.stride[0], x.stride[1], 0, 1}};
 }
 template <class T>
@@ -77,8 +77,8 @@ template <class T>
 void run(Sweep<T> sweep, CumulativeStates states, Context& context) {
   const Index D = sweep.x.shape[3];
   if (joinable(sweep.x) && joinable(sweep.y)) {
-    sweep.x = joined(sweep.x);
-    sweep.y = joined(sweep.y);
+    sweep.x = coalesced(sweep.x);
+    sweep.y = coalesced(sweep.y);
   }
   const Index heads = sweep.x.shape[2], width = sweep.x.shape[3], strips = ceil_div(width, kChannels);
   context.parallel(sweep.x.shape[0] * heads * strips, [&](Index task, Workspace& scratch) {

@@ -31,7 +31,7 @@ Cells<const T> to_read(Cells<T> cells) {
 
 /// One long row where all cells lie behind each other: short ones cost their beginnings.
 template <class... C>
-Extent joined(Extent extent, const C&... cells) {
+Extent coalesced(Extent extent, const C&... cells) {
   const bool dense = ((cells.data == nullptr || (cells.column == 1 && cells.row == extent.columns)) && ...);
   return dense ? Extent{1, extent.rows * extent.columns} : extent;
 }
@@ -39,15 +39,15 @@ Extent joined(Extent extent, const C&... cells) {
 template <class T, Isa I>
 void run(const FusedStep& step, Extent extent, const Values<T>& values, Cells<T> y) {
   const Cells<const T> a = values[std::size_t(step.a)];
-  if (step.map()) return UnaryKernels<T, I>::forward({step.f, step.options, Accumulate::set}, joined(extent, a, y), a, y);
+  if (step.map()) return UnaryKernels<T, I>::forward({step.f, step.options, Accumulate::set}, coalesced(extent, a, y), a, y);
   const Cells<const T> b = values[std::size_t(step.b)];
-  if (step.gate()) return GatedKernels<T, I>::forward(step.f, joined(extent, a, b, y), a, b, y);
-  ArithmeticKernels<T, I>::binary(step.combine, joined(extent, a, b, y), a, b, y);
+  if (step.gate()) return GatedKernels<T, I>::forward(step.f, coalesced(extent, a, b, y), a, b, y);
+  ArithmeticKernels<T, I>::binary(step.combine, coalesced(extent, a, b, y), a, b, y);
 }
 
 template <class T, Isa I>
 void put(const Product<T>& product, Extent extent, Cells<T> to, Accumulate mode) {
-  ArithmeticKernels<T, I>::product(product, joined(extent, product.x, product.weight, to), to, mode);
+  ArithmeticKernels<T, I>::product(product, coalesced(extent, product.x, product.weight, to), to, mode);
 }
 
 void check_plan(const char* op, const Fused& plan, std::size_t inputs, std::size_t outputs) {
@@ -154,7 +154,8 @@ class Backward {
       if (step.map() && has_slope(step) && reached(plan_.inputs + int(s))) {
         const Cells<T> slope = tile<T>(patch.extent, scratch);
         const Cells<const T> x = values[at(step.a)];
-        UnaryKernels<T, I>::with_slope({step.f, step.options, Accumulate::set}, joined(patch.extent, x, y, slope), x, y, slope);
+        UnaryKernels<T, I>::with_slope({step.f, step.options, Accumulate::set}, coalesced(patch.extent, x, y, slope), x, y,
+                                       slope);
         slopes[at(plan_.inputs) + s] = to_read(slope);
       } else {
         isomer::run<T, I>(step, patch.extent, values, y);
@@ -186,12 +187,12 @@ class Backward {
       const Cells<const T> x = has_slope(step) ? values[at(step.a)] : up, slope = slopes[at(plan_.inputs) + s];
       const auto [to, mode] = into<I>(step.a, patch, gradients, scratch);
       if (slope.data != nullptr) return put<T, I>({up, slope, T(1)}, patch.extent, to, mode);
-      return UnaryKernels<T, I>::backward({step.f, step.options, mode}, joined(patch.extent, x, up, to), x, up, to);
+      return UnaryKernels<T, I>::backward({step.f, step.options, mode}, coalesced(patch.extent, x, up, to), x, up, to);
     }
     if (step.gate()) {
       const GatedCells<T> in{values[at(step.a)], values[at(step.b)], up};
       const Into a = into<I>(step.a, patch, gradients, scratch), b = into<I>(step.b, patch, gradients, scratch);
-      return GatedKernels<T, I>::backward(step.f, joined(patch.extent, in.g, in.x, up, a.cells, b.cells), in,
+      return GatedKernels<T, I>::backward(step.f, coalesced(patch.extent, in.g, in.x, up, a.cells, b.cells), in,
                                           {a.cells, b.cells, a.mode, b.mode});
     }
     const auto operand = [&](int v, Product<T> product) {

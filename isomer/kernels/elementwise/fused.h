@@ -5,8 +5,12 @@
 //   // Values: 0 is g, 1 is x; 2 = exp(g); 3 = 2 · x.
 //   const std::array steps{FusedStep{.a = 0, .f = Unary::exp}, FusedStep{.a = 2, .b = 1, .combine = Binary::multiply}};
 //   const Fused plan{.inputs = 2, .steps = steps, .outputs = outputs};                 // outputs: 3
-//   fused<float>(plan, inputs, {y}, context);
-//   fused_vjp<float>(plan, inputs, {dy}, {{dg}, {dx}}, context);                       // computes what it needs of 2 again
+//   const std::array<View<const float, 4>, 2> inputs{g, x};
+//   const std::array<View<float, 4>, 1> ys{y};
+//   fused<float>(plan, inputs, ys, context);
+//   const std::array<View<const float, 4>, 1> dys{dy};
+//   const std::array<FusedTarget<float>, 2> targets{{{dg}, {dx}}};
+//   fused_vjp<float>(plan, inputs, dys, targets, context);                             // computes what it needs of 2 again
 //
 // All outputs have one shape [B, T, H, D]; an axis of size 1 in an input is repeated, and its gradient summed in an order set by
 // shapes and strides alone. Strides are free, dense ones fast. Gradients overlap neither each other nor another argument.

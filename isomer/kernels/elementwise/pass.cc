@@ -17,7 +17,7 @@ constexpr Index kTask = 16384;
 
 Pass::Pass(const std::array<Index, 4>& shape, std::span<const Strides> given) : operands_(given.size()) {
   ISOMER_ASSERT(given.size() <= kOperands, "a pass has an array of operands");
-  // From the fastest axis outwards: an axis joins the last one found if every operand goes on evenly.
+  // From the fastest axis outwards: an axis is coalesced with the last one found if every operand goes on evenly.
   int axis = 4;
   for (int next = 3; next >= 0; --next) {
     if (shape[std::size_t(next)] == 1) continue;

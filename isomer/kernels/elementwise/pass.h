@@ -7,7 +7,7 @@
 //   for_patches(pass, context, [&](const Patch& patch, Workspace& scratch) {
 //     const Cells<const T> in = read_cells(pass, patch, 0, x.data, scratch);
 //     const Cells<T> out = write_cells(pass, patch, 1, y.data, Accumulate::set, scratch);
-//     …                                       // in, out: patch.extent.rows × patch.extent.columns
+//     // in, out: patch.extent.rows × patch.extent.columns
 //     store_cells(pass, patch, 1, out, y.data);
 //   });
 #include <array>
@@ -28,7 +28,7 @@ using Strides = std::array<Index, 4>;
 struct Patch {
   Index index;
   Extent extent;
-  Index outer, row, column;             // where it begins, over the joined axes
+  Index outer, row, column;             // where it begins, over the coalesced axes
   std::array<Index, kOperands> offset;  // of the first cell, in each operand
 };
 
@@ -38,7 +38,7 @@ class Pass {
   Pass(const std::array<Index, 4>& shape, std::span<const Strides> operands);
   Pass(const std::array<Index, 4>& shape, std::initializer_list<Strides> operands)
       : Pass(shape, std::span(operands.begin(), operands.size())) {}
-  /// Takes another of the joined axes as rows, and patches of that size, each a task.
+  /// Takes another of the coalesced axes as rows, and patches of that size, each a task.
   void cut(int row_axis, Extent size);
   /// Takes the second axis as rows if it makes larger patches.
   void enlarge();
@@ -50,7 +50,7 @@ class Pass {
   [[nodiscard]] Index end_patch(Index task) const { return task + 1 < tasks() ? (task + 1) * per_task_ : patches_; }
   [[nodiscard]] Patch patch(Index i) const;
 
-  /// The joined axes, the last one the fastest; unused ones have size 1 and come first.
+  /// The coalesced axes, the last one the fastest; unused ones have size 1 and come first.
   [[nodiscard]] const std::array<Index, 4>& shape() const { return shape_; }
   [[nodiscard]] const Strides& stride(int operand) const { return stride_[std::size_t(operand)]; }
   /// Of a patch that is not at an edge.

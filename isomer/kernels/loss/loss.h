@@ -42,8 +42,8 @@ struct ProjectedLossGradients {
   double scale = 1;
 };
 /// The logits are never whole in memory: rows with a label are taken in blocks of at least 256, whose logits take at most 4
-/// million numbers. Up to V = 16384 the cost is that of three products, beyond that of four, for the logits of a block are then
-/// computed twice; without gradients, of one. Arrays do not overlap.
+/// million numbers. Up to V = 16384 the cost is that of three matrix products, beyond that of four, for the logits of a block are
+/// then computed twice; without gradients, of one. Arrays do not overlap.
 template <class T>
 LossResult projected_cross_entropy(const ProjectedLoss<T>& in, const ProjectedLossGradients<T>& out, Context& context);
 

@@ -1,7 +1,8 @@
 #pragma once
 // One step of an optimiser on a stretch of numbers, in one pass over them.
 //
-//   adamw<float>({.values = w, .gradient = g, .first = m, .second = v, .size = n}, {.lr = 1e-3, .beta1 = 0.9, …}, isa);
+//   adamw<float>({.values = w, .gradient = g, .first = m, .second = v, .size = n},
+//                {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .correction1 = 0.1, .correction2 = 0.05}, isa);
 //
 //   adamw  m = β₁ m + (1 − β₁) g,  v = β₂ v + (1 − β₂) g²,  w −= lr (m / c₁ / (√(v / c₂) + eps) + decay · w)
 //   sgd    m = momentum · m + g,   w −= lr (m + decay · w)
