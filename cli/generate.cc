@@ -52,7 +52,7 @@ void require_positions(const ModelConfig& model, Index prompt, Index tokens) {
 
 int generate_request(const Request& request) {
   Context context(request.threads);
-  const auto loaded = load_model(request.model);
+  const auto loaded = load_model(request.model, request.weights == "bf16" ? Type::bf16 : Type::f32);
   const Model<float>& model = loaded->model;
   const ModelConfig& config = model.config();
   if (config.kind != ModelKind::language)
@@ -61,7 +61,6 @@ int generate_request(const Request& request) {
   const std::vector<std::int64_t> prompt = tokens_of(request.prompt, tokenizer);
   require_positions(config, Index(prompt.size()), request.tokens);
   Sampler sampler({.temperature = request.temperature, .top_k = request.top_k}, request.seed);
-  if (request.weights == "bf16") loaded->parameters.round_to_bf16();
   Tape<float> tape(context, Record::no);
   ModelState<float> state = model.start(1);
   const Stopwatch watch_prefill;
@@ -95,7 +94,7 @@ Command generate_command(Options& options) {
   options.add("--temperature", request->temperature, "0 takes the likeliest token [0.8]");
   options.add("--top-k", request->top_k, "Draw among the k likeliest; 0: all [0]");
   options.add("--seed", request->seed, "Of the draws [1]");
-  options.add("--weights", request->weights, "bf16 rounds matrices, so that there is half as much to read [float32]")
+  options.add("--weights", request->weights, "bf16 stores matrices so: half the memory, and half as much to read [float32]")
       .one_of({"float32", "bf16"});
   options.flag("--stats", request->stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
   options.threads(request->threads);

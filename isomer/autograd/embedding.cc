@@ -9,7 +9,7 @@ template <class T>
 Var<T> embedding(Tape<T>& tape, View<const std::int64_t, 2> ids, Var<T> table) {
   const Index B = ids.shape[0], L = ids.shape[1];
   const Var<T> y = tape.make({B, L, 1, table.dim(3)}, {table});
-  embedding<T>(ids, matrix(View<const T, 4>(table.value)), y.value, tape.context());
+  table.with_numbers([&](auto numbers) { embedding<T>(ids, matrix(numbers), y.value, tape.context()); });
   if (!y.wanted()) return y;
   const View<std::int64_t, 2> kept = contiguous(tape.template keep<std::int64_t>(B * L), {B, L});
   for (Index b = 0; b < B; ++b)

@@ -42,19 +42,6 @@ View<const T, 1> bias_of(Var<T> bias, Index i) {
   return {bias.value.at(0, 0, i % bias.dim(2)), {bias.dim(3)}, {bias.value.stride[3]}};
 }
 
-/// y = x · (weight i)ᵀ + bias
-template <class T>
-void multiply(View<const T, 2> x, Var<T> weight, Var<T> bias, Index i, View<T, 2> y, Context& context) {
-  const View<const T, 2> w = weight_of(weight.value, i);
-  if constexpr (std::is_same_v<T, float>) {
-    if (weight.slot != nullptr && weight.slot->bf16 != nullptr) {
-      const View<const Bf16, 2> half{weight.slot->bf16 + (w.data - weight.slot->base), w.shape, w.stride};
-      return matmul(x, transposed(half), y, context, {.bias = bias_of(bias, i)});
-    }
-  }
-  matmul(x, transposed(w), y, context, {.bias = bias_of(bias, i)});
-}
-
 template <class T>
 T beta_of(Accumulate mode) {
   return mode == Accumulate::add ? T(1) : T(0);
@@ -92,7 +79,10 @@ Var<T> linear_heads(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
   const Cut cut(x.value, weight.dim(1) == 1);
   tape.timed(Profile::Kind::product, [&] {
     for (Index i = 0; i < cut.count; ++i)
-      multiply(View<const T, 2>(cut.matrix(x.value, i)), weight, bias, i, cut.matrix(y.value, i), tape.context());
+      weight.with_numbers([&](auto w) {
+        matmul(cut.matrix(x.value, i), transposed(weight_of(w, i)), cut.matrix(y.value, i), tape.context(),
+               {.bias = bias_of(bias, i)});
+      });
   });
   tape.record({y}, [=](Tape<T>& back) {
     const View<const T, 4> dy = back.arrived(y);
@@ -101,8 +91,9 @@ Var<T> linear_heads(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
       for (Index i = 0; i < cut.count; ++i) {
         const View<const T, 2> up = cut.matrix(dy, i);
         if (dx.present())
-          matmul(up, View<const T, 2>(weight_of(weight.value, i)), cut.matrix(dx.view, i), back.context(),
-                 {.beta = beta_of<T>(dx.mode)});
+          weight.with_numbers([&](auto w) {
+            matmul(up, weight_of(w, i), cut.matrix(dx.view, i), back.context(), {.beta = beta_of<T>(dx.mode)});
+          });
         // Matrices that share a weight add to its gradient.
         const Accumulate mode = i < weight.dim(1) ? dw.mode : Accumulate::add;
         if (dw.present())
@@ -127,7 +118,7 @@ template <class T>
 Var<T> head_linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
   require((weight.dim(1) == 1 || x.dim(2) == weight.dim(1)) && x.dim(3) == weight.dim(3), "head_linear", "expected x [B, T, ",
           weight.dim(1), ", ", weight.dim(3), "], got [", x.dim(0), ", ", x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
-  if (weight.dim(2) == 1 && !bias.present()) return dot_heads(tape, x, weight);
+  if (weight.dim(2) == 1 && !bias.present() && !weight.stored()) return dot_heads(tape, x, weight);
   return linear_heads(tape, x, weight, bias);
 }
 

@@ -19,7 +19,9 @@ ModelConfig bench_config(const std::string& preset, const BenchModelSizes& sizes
   return config;
 }
 
-BenchModel::BenchModel(const ModelConfig& config) : model(config, parameters) { initialise(parameters, kSeed); }
+BenchModel::BenchModel(const ModelConfig& config, Type storage) : parameters(storage), model(config, parameters) {
+  initialise(parameters, kSeed);
+}
 
 std::vector<std::int64_t> BenchModel::draw(Index count, std::uint64_t stream) const {
   Rng rng(kSeed, stream);

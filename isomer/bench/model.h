@@ -20,7 +20,8 @@ struct BenchModel {
   Parameters<float> parameters;
   Model<float> model;
 
-  explicit BenchModel(const ModelConfig& config);
+  /// With matrices stored as nn/parameters.h says.
+  explicit BenchModel(const ModelConfig& config, Type storage = Type::f32);
   virtual ~BenchModel() = default;
   BenchModel(const BenchModel&) = delete;
   BenchModel& operator=(const BenchModel&) = delete;

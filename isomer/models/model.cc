@@ -17,8 +17,9 @@ namespace isomer {
 
 namespace {
 template <class T>
-Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows, const ModelConfig& config) {
-  return parameters.add({.name = name, .shape = {rows, config.width}, .init = graph::normal(config.deviation)}).var;
+Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows, const ModelConfig& config, Reader reader) {
+  return parameters.add({.name = name, .shape = {rows, config.width}, .init = graph::normal(config.deviation), .reader = reader})
+      .var;
 }
 
 /// Numbers of an input, as values of the tape.
@@ -99,7 +100,7 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
   else
     input_.emplace(parameters, "input", config.features, D,
                    typename Linear<T>::Options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(config.features)))});
-  if (has_positions(config)) positions_ = matrix_parameter(parameters, "positions.weight", config.length, config);
+  if (has_positions(config)) positions_ = matrix_parameter(parameters, "positions.weight", config.length, config, Reader::any);
   // Blocks hold handles and are not to move once made, for closures point to them.
   blocks_.reserve(config.layers.size());
   for (Index layer = 0; layer < Index(config.layers.size()); ++layer)
@@ -116,7 +117,7 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
     head_ = embedding_->weight();
     return;
   }
-  head_ = matrix_parameter(parameters, "head.weight", labels_of(config), config);
+  head_ = matrix_parameter(parameters, "head.weight", labels_of(config), config, Reader::products);
   if (labels_tokens(config.kind)) return;
   head_bias_ =
       parameters.add({.name = "head.bias", .shape = {labels_of(config)}, .init = graph::constant(0), .decay = Decay::no}).var;

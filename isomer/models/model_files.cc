@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
-#include "isomer/io/safetensors.h"
 #include "isomer/io/text.h"
 
 namespace isomer {
@@ -26,16 +26,32 @@ std::optional<Index> step_of(const std::string& name) {
 }
 
 template <class T>
-bool all_finite(const Tensor& tensor) {
-  const std::span<const T> numbers(tensor.data<T>(), std::size_t(tensor.size()));
-  return std::ranges::all_of(numbers, [](T x) { return std::isfinite(x); });
+bool all_finite(const TensorView& tensor) {
+  const std::span<const T> numbers(reinterpret_cast<const T*>(tensor.data), std::size_t(tensor.size()));
+  return std::ranges::all_of(numbers, [](T x) {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isfinite(x);
+    else
+      return std::isfinite(to_float(x));
+  });
 }
 
-bool finite(const Tensor& tensor) {
-  if (!floating(tensor.type())) return true;
-  if (tensor.type() == Type::f64) return all_finite<double>(tensor);
-  return tensor.type() == Type::f32 ? all_finite<float>(tensor) : all_finite<float>(tensor.cast(Type::f32));
+bool finite(const TensorView& tensor) {
+  switch (tensor.type) {
+    case Type::f32: return all_finite<float>(tensor);
+    case Type::f64: return all_finite<double>(tensor);
+    case Type::bf16: return all_finite<Bf16>(tensor);
+    case Type::f16: return all_finite<F16>(tensor);
+    default: return true;
+  }
 }
+
+void require_finite(const std::string& folder, const TensorViews& weights) {
+  for (const auto& [name, tensor] : weights)
+    if (!finite(tensor)) throw NotFinite(folder + kWeights + ": expected finite weights, got others in " + name);
+}
+
+std::string read_if_there(const std::string& path) { return fs::exists(path) ? read_text(path) : ""; }
 }  // namespace
 
 std::string checkpoint_folder(const std::string& run, Index step) { return run + "/checkpoints/step-" + std::to_string(step); }
@@ -58,13 +74,18 @@ std::string find_model(const std::string& path) {
 }
 
 ModelFiles read_model_files(const std::string& folder) {
-  ModelFiles files;
-  files.weights = read_safetensors(folder + kWeights);
+  ModelFiles files{.config = {}, .weights = read_safetensors(folder + kWeights)};
   files.config = read_text(folder + kConfig);
-  if (fs::exists(folder + kTokenizer)) files.tokenizer = read_text(folder + kTokenizer);
-  for (const auto& [name, tensor] : files.weights)
-    if (!finite(tensor)) throw NotFinite(folder + kWeights + ": expected finite weights, got others in " + name);
+  files.tokenizer = read_if_there(folder + kTokenizer);
+  require_finite(folder, views_of(files.weights));
   return files;
+}
+
+MappedModelFiles map_model_files(const std::string& folder) {
+  const bool sharded = fs::exists(folder + kWeights + ".index.json");
+  const MappedSafetensors weights(sharded ? folder : folder + kWeights);
+  require_finite(folder, weights.views());
+  return {read_text(folder + kConfig), weights, read_if_there(folder + kTokenizer)};
 }
 
 void write_model_files(const std::string& folder, const ModelFiles& files) {

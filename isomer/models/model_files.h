@@ -2,14 +2,14 @@
 // The files of a model's folder, as they are; model_folder.h makes a model of them.
 //
 //   FOLDER/config.json          config.h, with the names of labels if there are any
-//   FOLDER/model.safetensors    every weight by its name
+//   FOLDER/model.safetensors    every weight by its name; or model.safetensors.index.json and the files that it names
 //   FOLDER/tokenizer.json       tokenizer.h; not there: tokens are numbers
 //
 //   const ModelFiles files = read_model_files(find_model("runs/text"));
 #include <string>
 #include <vector>
 
-#include "isomer/base/tensor.h"
+#include "isomer/io/safetensors_map.h"
 #include "isomer/models/not_finite.h"
 
 namespace isomer {
@@ -21,6 +21,13 @@ struct ModelFiles {
   std::string tokenizer = {};  // JSON; empty: no file
 };
 
+/// The same with weights that stay in their file, or in the files of a sharded set.
+struct MappedModelFiles {
+  std::string config;
+  MappedSafetensors weights;
+  std::string tokenizer = {};
+};
+
 /// The steps of the checkpoints in the folder of a run, ascending; empty if it is none.
 [[nodiscard]] std::vector<Index> checkpoint_steps(const std::string& run);
 [[nodiscard]] std::string checkpoint_folder(const std::string& run, Index step);
@@ -29,6 +36,7 @@ struct ModelFiles {
 
 /// Throws Error "PATH: …" for a damaged file, and NotFinite naming the first weight that is not finite.
 [[nodiscard]] ModelFiles read_model_files(const std::string& folder);
+[[nodiscard]] MappedModelFiles map_model_files(const std::string& folder);
 /// Throws Error "cannot write …".
 void write_model_files(const std::string& folder, const ModelFiles& files);
 

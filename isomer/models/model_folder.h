@@ -16,16 +16,21 @@ namespace isomer {
 
 /// A model with its weights and what reads and writes its tokens.
 struct LoadedModel {
-  /// Throws Error for a config that no model can be made of, and for weights that are not its own.
-  LoadedModel(const ModelConfig& config, const Tensors& weights, std::unique_ptr<const Tokenizer> reader);
+  /// Matrices are kept in `storage` (nn/parameters.h). Throws Error for a config that no model can be made of, and for weights
+  /// that are not its own.
+  LoadedModel(const ModelConfig& config, const TensorViews& weights, std::unique_ptr<const Tokenizer> reader,
+              Type storage = Type::f32);
+  LoadedModel(const ModelConfig& config, const Tensors& weights, std::unique_ptr<const Tokenizer> reader)
+      : LoadedModel(config, views_of(weights), std::move(reader)) {}
 
   Parameters<float> parameters;
   Model<float> model;
   std::unique_ptr<const Tokenizer> tokenizer;  // null: the inputs are vectors
 };
 
-/// From a model's folder or from that of a run. Throws Error as find_model() and read_model_files() do.
-[[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path);
+/// From a model's folder or from that of a run. Weights go from the file, which is mapped, to where they stay. Throws Error as
+/// find_model() and map_model_files() do.
+[[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage = Type::f32);
 /// Makes the folder if need be. Throws Error "cannot write …".
 void save_model(const std::string& folder, const LoadedModel& model);
 

@@ -47,6 +47,43 @@ TEST_F(ModelFolder, GivesTheModelThatWasSaved) {
     EXPECT_EQ(read_text(path("a") + "/" + file), read_text(path("b") + "/" + file)) << file;
 }
 
+TEST_F(ModelFolder, MayHoldOtherTypesThanTheModel) {
+  const ModelFiles plain = files();
+  const SmallModel<float> stored(small_config(ModelKind::language), 1, Type::bf16);
+  ModelFiles rounded{.config = plain.config, .weights = {}};
+  for (const auto& [name, weight] : plain.weights)
+    rounded.weights.emplace(name, weight.cast(stored.parameters.find(name).storage()));
+  write_model_files(path("plain"), plain);
+  write_model_files(path("rounded"), rounded);
+  const auto narrow = load_model(path("plain"), Type::bf16), wide = load_model(path("rounded"));
+  EXPECT_EQ(narrow->parameters.find("embedding.weight").storage(), Type::bf16);
+  EXPECT_EQ(wide->parameters.find("embedding.weight").storage(), Type::f32);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const Data data(narrow->model.config(), 2, 9);
+  EXPECT_EQ(narrow->model.loss(tape, data.input()).loss, wide->model.loss(tape, data.input()).loss);
+}
+
+TEST_F(ModelFolder, MayBeShards) {
+  ModelFiles all = files();
+  write_model_files(path("whole"), all);
+  write_model_files(path("cut"), all);
+  fs::remove(path("cut") + "/model.safetensors");
+  std::string map;
+  Tensors first, second;
+  for (auto& [name, weight] : all.weights) {
+    const bool early = name < "layers";
+    map += (map.empty() ? "" : ",") + ("\"" + name + "\":\"" + (early ? "one" : "two") + ".safetensors\"");
+    (early ? first : second).emplace(name, std::move(weight));
+  }
+  write_safetensors(path("cut") + "/one.safetensors", first);
+  write_safetensors(path("cut") + "/two.safetensors", second);
+  write_text(path("cut") + "/model.safetensors.index.json", "{\"weight_map\":{" + map + "}}");
+  ASSERT_FALSE(first.empty() || second.empty());
+  save_model(path("again"), *load_model(path("cut")));
+  EXPECT_EQ(read_text(path("again") + "/model.safetensors"), read_text(path("whole") + "/model.safetensors"));
+}
+
 TEST_F(ModelFolder, ComputesWhatTheModelDid) {
   SmallModel<float> small(small_config(ModelKind::vision));
   const Data data(small.model.config(), 2, 9);

@@ -62,12 +62,13 @@ struct SmallModel {
   Parameters<T> parameters;
   Model<T> model;
 
-  explicit SmallModel(const ModelConfig& config, std::uint64_t seed = 1) : model(config, parameters) {
+  explicit SmallModel(const ModelConfig& config, std::uint64_t seed = 1, Type storage = type_of<T>)
+      : parameters(storage), model(config, parameters) {
     initialise(parameters, seed);
     // Weights of the size that training gives them: at the start many gradients are nearly 0.
     Rng rng(seed);
     for (const Parameter<T>& p : parameters.all())
-      if (p.name().ends_with("weight") && p.spec.shape.size() == 2)
+      if (p.name().ends_with("weight") && p.spec.shape.size() == 2 && p.storage() == type_of<T>)
         for (T& x : p.values()) x += T(0.3 * rng.normal());
   }
 };

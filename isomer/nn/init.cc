@@ -137,7 +137,7 @@ template <class T>
 void initialise(Parameters<T>& parameters, std::uint64_t seed) {
   for (const Parameter<T>& p : parameters.all()) {
     const std::vector<double> numbers = draw(p.spec.init, p.spec.shape, Rng(seed, hash(stream_of(p.name(), p.spec.init.beside))));
-    std::ranges::transform(numbers, p.values().begin(), [](double x) { return T(x); });
+    copy_numbers(dense_view(Type::f64, reinterpret_cast<const std::byte*>(numbers.data()), p.spec.shape), p.numbers());
   }
 }
 

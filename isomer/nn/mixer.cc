@@ -30,7 +30,9 @@ class Adder {
     const Index H = node.heads, N = node.size, K = input(node).size;
     const std::vector<Index> weight = w.shared ? std::vector<Index>{N, K} : std::vector<Index>{H, N, K};
     const std::vector<Index> bias = w.shared ? std::vector<Index>{N} : std::vector<Index>{H, N};
-    return {add({name(node, ".weight"), weight, w.weight, Decay::yes, w.training}),
+    // Rows of unit length are computed, and one output a head is a sum, not a product.
+    const Reader reader = w.unit_rows || N == 1 ? Reader::any : Reader::products;
+    return {add({name(node, ".weight"), weight, w.weight, Decay::yes, w.training, reader}),
             w.bias ? add({name(node, ".bias"), bias, w.bias_init, Decay::no, w.training}) : Var<T>()};
   }
   Weights operator()(const graph::Node& node, const graph::Parameter& w) {
@@ -64,7 +66,10 @@ class Adder {
   Weights operator()(const graph::Node&, const auto&) { return {}; }
 
   [[nodiscard]] ParameterSpec weight_of(const graph::Node& node, const graph::Linear& w) const {
-    return {name(node, ".weight"), {node.size, input(node).heads * input(node).size}, w.weight};
+    return {.name = name(node, ".weight"),
+            .shape = {node.size, input(node).heads * input(node).size},
+            .init = w.weight,
+            .reader = Reader::products};
   }
   [[nodiscard]] ParameterSpec bias_of(const graph::Node& node, const graph::Linear& w) const {
     return {name(node, ".bias"), {node.size}, w.bias_init, Decay::no};

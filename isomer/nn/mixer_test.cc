@@ -55,6 +55,18 @@ TEST_P(EveryPreset, PassesItsChecks) {
                           << row.worst << ")";
 }
 
+TEST_P(EveryPreset, TakesWeightsInFewerBits) {
+  for (const MixerCase& what : cases())
+    for (const Type type : {Type::bf16, Type::f16}) {
+      const graph::Graph graph = build_small(*GetParam(), what);
+      Layer narrow(graph, type), wide(graph);
+      // Products widen exactly: the bits are those of the same numbers in float.
+      wide.parameters().assign(narrow.parameters().tensors());
+      EXPECT_EQ(narrow.forward(context_), wide.forward(context_)) << what.label << " " << name_of(type);
+      EXPECT_TRUE(std::ranges::any_of(narrow.parameters().all(), [&](const auto& p) { return p.storage() == type; }));
+    }
+}
+
 TEST_P(EveryPreset, HasAStateThatCanBeForkedAndSaved) {
   for (const MixerCase& what : cases()) {
     const graph::Graph graph = build_small(*GetParam(), what);

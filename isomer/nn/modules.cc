@@ -19,11 +19,16 @@ constexpr std::array<std::string_view, 3> kMlps{"none", "gelu", "swiglu"};
 ParameterSpec bias_spec(std::string name, Index size) {
   return {.name = std::move(name), .shape = {size}, .init = graph::constant(0), .decay = Decay::no};
 }
+
+/// Read by products or by look-ups alone.
+ParameterSpec matrix_spec(std::string name, std::vector<Index> shape, const graph::Init& init) {
+  return {.name = std::move(name), .shape = std::move(shape), .init = init, .reader = Reader::products};
+}
 }  // namespace
 
 template <class T>
 Linear<T>::Linear(Parameters<T>& parameters, const std::string& name, Index inputs, Index outputs, const Options& options)
-    : weight_(parameters.add({.name = name + ".weight", .shape = {outputs, inputs}, .init = options.weight}).var) {
+    : weight_(parameters.add(matrix_spec(name + ".weight", {outputs, inputs}, options.weight)).var) {
   if (options.bias) bias_ = parameters.add(bias_spec(name + ".bias", outputs)).var;
 }
 
@@ -47,7 +52,7 @@ Var<T> NormLayer<T>::operator()(Tape<T>& tape, Var<T> x) const {
 template <class T>
 Embedding<T>::Embedding(Parameters<T>& parameters, const std::string& name, Index vocabulary, Index width,
                         const graph::Init& init)
-    : weight_(parameters.add({.name = name + ".weight", .shape = {vocabulary, width}, .init = init}).var) {}
+    : weight_(parameters.add(matrix_spec(name + ".weight", {vocabulary, width}, init)).var) {}
 
 template <class T>
 Var<T> Embedding<T>::operator()(Tape<T>& tape, View<const std::int64_t, 2> ids) const {
@@ -72,7 +77,7 @@ Mlp<T>::Mlp(Parameters<T>& parameters, const std::string& name, Index width, con
   const Index hidden = hidden_size(options, width);
   std::vector<ParameterSpec> weights, biases;
   const auto add = [&](const std::string& part) {
-    weights.push_back({.name = name + part + ".weight", .shape = {hidden, width}, .init = graph::normal(options.deviation)});
+    weights.push_back(matrix_spec(name + part + ".weight", {hidden, width}, graph::normal(options.deviation)));
     biases.push_back(bias_spec(name + part + ".bias", hidden));
   };
   if (kind_ == MlpKind::swiglu) add(".gate");

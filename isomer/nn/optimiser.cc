@@ -74,6 +74,8 @@ Optimiser<T>::Optimiser(Parameters<T>& parameters, OptimiserOptions options) : o
   std::vector<bool> used(options_.groups.size() + 1, false);
   for (const Parameter<T>& p : parameters.all()) {
     if (!p.trained()) continue;
+    require(p.storage() == type_of<T>, "optimiser", "expected ", p.name(), " stored as ", name_of(type_of<T>),
+            ", in which it is trained, got ", name_of(p.storage()));
     const Index size = p.var.value.size();
     const std::size_t group = group_of(p);
     used[group] = true;

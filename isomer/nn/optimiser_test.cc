@@ -277,6 +277,13 @@ TEST(Optimiser, OfAStoreThatHadOneTakesItsGradientsOver) {
     EXPECT_TRUE(std::ranges::equal(p.values(), fresh.parameters.find(p.name()).values())) << p.name();
 }
 
+TEST(Optimiser, RefusesWeightsInFewerBits) {
+  Parameters<float> parameters(Type::bf16);
+  parameters.add({.name = "w", .shape = {2, 3}, .reader = Reader::products});
+  EXPECT_EQ(tests::error_of([&] { Optimiser<float>(parameters, {}); }),
+            "optimiser: expected w stored as F32, in which it is trained, got BF16");
+}
+
 TEST(Optimiser, RefusesTheStateOfAnother) {
   Context context(1);
   Store<float> store;

@@ -5,7 +5,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
-#include "isomer/io/safetensors.h"
+#include "isomer/io/safetensors_map.h"
 
 namespace isomer {
 
@@ -28,29 +28,48 @@ View<T, 4> with_four_axes(T* data, const std::vector<Index>& shape) {
 }  // namespace
 
 template <class T>
-auto Parameters<T>::allocate(Index size, graph::Training training) -> Memory& {
+MutableTensorView Parameter<T>::numbers() const {
+  std::byte* const first = var.stored() ? var.slot->stored : reinterpret_cast<std::byte*>(var.slot->base);
+  const TensorView view = dense_view(storage(), nullptr, spec.shape);
+  return {view.type, first + offset * bytes_of(view.type), view.rank, view.shape, view.stride};
+}
+
+template <class T>
+Parameters<T>::Parameters(Type storage) : storage_(storage) {
+  const bool sixteen = storage == Type::bf16 || storage == Type::f16;
+  require(storage == type_of<T> || (sixteen && std::is_same_v<T, float>), "parameters", "expected matrices stored as ",
+          std::is_same_v<T, float> ? "F32, BF16 or F16" : "F64", ", got ", name_of(storage));
+}
+
+template <class T>
+auto Parameters<T>::allocate(Index size, const ParameterSpec& spec) -> Memory& {
+  if (spec.reader == Reader::products && storage_ != type_of<T>) {
+    Memory& memory = memory_.emplace_back(Memory{{}, {}, Buffer<std::byte>(size * bytes_of(storage_)), {}});
+    memory.slot = {.size = size, .persistent = true, .stored = memory.stored.data(), .type = storage_};
+    return memory;
+  }
   // Gradients of a model that is only run are never touched, and so cost no memory but addresses.
   Memory& memory = memory_.emplace_back(Memory{Buffer<T>(size), Buffer<T>(size), {}, {}});
   memory.slot = {.base = memory.values.data(),
                  .grad = memory.gradients.data(),
                  .size = size,
-                 .wanted = training == graph::Training::trained,
+                 .wanted = spec.training == graph::Training::trained,
                  .persistent = true};
   return memory;
 }
 
 template <class T>
-const Parameter<T>& Parameters<T>::list(ParameterSpec spec, T* data, Memory& memory) {
+const Parameter<T>& Parameters<T>::list(ParameterSpec spec, Index offset, Memory& memory) {
   require(by_name_.emplace(spec.name, all_.size()).second, "parameters", "expected a new name, got ", spec.name, " again");
-  const View<T, 4> view = with_four_axes(data, spec.shape);
-  return all_.emplace_back(Parameter<T>{std::move(spec), {view, &memory.slot}});
+  const View<T, 4> view = with_four_axes(memory.slot.base == nullptr ? nullptr : memory.slot.base + offset, spec.shape);
+  return all_.emplace_back(Parameter<T>{std::move(spec), {view, &memory.slot}, offset});
 }
 
 template <class T>
 const Parameter<T>& Parameters<T>::add(ParameterSpec spec) {
   ISOMER_ASSERT(spec.shape.size() <= 4, "a parameter has at most four axes");
-  Memory& memory = allocate(size_of(spec.shape), spec.training);
-  return list(std::move(spec), memory.values.data(), memory);
+  Memory& memory = allocate(size_of(spec.shape), spec);
+  return list(std::move(spec), 0, memory);
 }
 
 template <class T>
@@ -75,17 +94,20 @@ Var<T> Parameters<T>::add_block(std::vector<ParameterSpec> parts) {
   }
   std::vector<Index> shape = parts[0].shape;
   shape[0] = rows;
-  Memory& memory = allocate(size, graph::Training::trained);
-  T* data = memory.values.data();
+  Memory& memory = allocate(size, {.name = "", .reader = parts[0].reader});
+  Index offset = 0;
   for (ParameterSpec& part : parts) {
+    ISOMER_ASSERT(part.reader == parts[0].reader, "parts of a block are stored alike");
     const Index own = size_of(part.shape);
-    if (part.name.empty())
-      std::fill_n(data, own, T(0));
+    if (!part.name.empty())
+      list(std::move(part), offset, memory);
+    else if (memory.slot.stored != nullptr)
+      std::fill_n(memory.slot.stored + offset * bytes_of(storage_), own * bytes_of(storage_), std::byte{0});
     else
-      list(std::move(part), data, memory);
-    data += own;
+      std::fill_n(memory.slot.base + offset, own, T(0));
+    offset += own;
   }
-  return {with_four_axes(memory.values.data(), shape), &memory.slot};
+  return {with_four_axes(memory.slot.base, shape), &memory.slot};
 }
 
 template <class T>
@@ -111,7 +133,7 @@ void Parameters<T>::freeze(const std::function<bool(const std::string& name)>& f
   for (Parameter<T>& p : all_) {
     if (frozen(p.name())) p.spec.training = graph::Training::fixed;
     // Those of a block share a slot: their gradients arrive together if one is wanted.
-    p.var.slot->wanted = p.var.slot->wanted || p.trained();
+    p.var.slot->wanted = p.var.slot->wanted || (p.trained() && !p.var.stored());
   }
 }
 
@@ -160,27 +182,11 @@ std::vector<std::span<T>> Parameters<T>::gradient_groups() {
 }
 
 template <class T>
-void Parameters<T>::round_to_bf16() requires std::same_as<T, float> {
-  for (const Parameter<T>& p : all_)
-    if (p.spec.decay == Decay::yes)
-      for (T& x : p.values()) x = to_float(to_bf16(float(x)));
-  const auto is_matrix = [&](const Memory& memory) {
-    return std::ranges::any_of(all_, [&](const auto& p) { return p.var.slot == &memory.slot && p.spec.decay == Decay::yes; });
-  };
-  for (Memory& memory : memory_) {
-    if (!is_matrix(memory)) continue;
-    memory.rounded = Buffer<Bf16>(memory.values.size());
-    std::transform(memory.values.begin(), memory.values.end(), memory.rounded.begin(), to_bf16);
-    memory.slot.bf16 = memory.rounded.data();
-  }
-}
-
-template <class T>
 Tensors Parameters<T>::tensors() const {
   Tensors all;
   for (const Parameter<T>& p : all_) {
-    Tensor tensor(type_of<T>, p.spec.shape);
-    std::ranges::copy(p.values(), tensor.data<T>());
+    Tensor tensor(p.storage(), p.spec.shape);
+    copy_numbers(p.numbers(), mutable_view_of(tensor));
     all.emplace(p.name(), std::move(tensor));
   }
   return all;
@@ -188,19 +194,20 @@ Tensors Parameters<T>::tensors() const {
 
 template <class T>
 void Parameters<T>::assign(const Tensors& tensors) {
+  assign(views_of(tensors));
+}
+
+template <class T>
+void Parameters<T>::assign(const TensorViews& tensors) {
   for (const auto& [name, tensor] : tensors) {
     const Parameter<T>& p = find(name);
-    require(floating(tensor.type()), "parameters", "expected ", name, " as F32 or F64, got ", name_of(tensor.type()));
-    require(tensor.shape() == p.spec.shape, "parameters", "expected ", name, " ", text_of(p.spec.shape), ", got ",
-            text_of(tensor.shape()));
+    require(floating(tensor.type), "parameters", "expected ", name, " as F32, F64, BF16 or F16, got ", name_of(tensor.type));
+    require(tensor.dims() == p.spec.shape, "parameters", "expected ", name, " ", text_of(p.spec.shape), ", got ",
+            text_of(tensor.dims()));
   }
   for (const Parameter<T>& p : all_)
     require(tensors.contains(p.name()), "parameters", "expected ", p.name(), " ", text_of(p.spec.shape), ", found none");
-  for (Memory& memory : memory_) memory.slot.bf16 = nullptr;
-  for (const Parameter<T>& p : all_) {
-    const Tensor numbers = tensors.find(p.name())->second.cast(type_of<T>);
-    std::copy_n(numbers.data<T>(), numbers.size(), p.values().data());
-  }
+  for (const Parameter<T>& p : all_) copy_numbers(tensors.find(p.name())->second, p.numbers());
 }
 
 template <class T>
@@ -210,9 +217,14 @@ void Parameters<T>::save(const std::string& path) const {
 
 template <class T>
 void Parameters<T>::load(const std::string& path) {
-  assign(read_safetensors(path));
+  const MappedSafetensors file(path);
+  TensorViews tensors;
+  for (const std::string& name : file.names()) tensors.emplace(name, file.view(name));
+  assign(tensors);
 }
 
+template struct Parameter<float>;
+template struct Parameter<double>;
 template class Parameters<float>;
 template class Parameters<double>;
 

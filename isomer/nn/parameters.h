@@ -10,7 +10,8 @@
 //
 // Numbers live in buffers of the store until it is gone; Vars may be kept by modules. Gradients are written by tapes: the first
 // of a step sets, the others add, so that nothing is cleared. A parameter is dense; its Var has leading axes of 1.
-#include <concepts>
+//
+//   Parameters<float> small(Type::bf16);     // to run a model, not to train it: matrices in half the memory, and no other copy
 #include <deque>
 #include <functional>
 #include <memory>
@@ -22,7 +23,7 @@
 
 #include "isomer/autograd/tape.h"
 #include "isomer/base/buffer.h"
-#include "isomer/base/tensor.h"
+#include "isomer/base/tensor_view.h"
 #include "isomer/mixers/parameter_init.h"
 
 namespace isomer {
@@ -30,24 +31,37 @@ namespace isomer {
 /// Does weight decay apply? To matrices; not to biases, gains and the like.
 enum class Decay : std::uint8_t { yes, no };
 
+/// Who reads a parameter? Products of matrices and look-ups in tables (autograd/linear.h, embedding.h) widen what is stored in
+/// fewer bits; other arithmetic does not.
+enum class Reader : std::uint8_t { any, products };
+
 struct ParameterSpec {
   std::string name;
   std::vector<Index> shape = {};  // up to 4 axes, as in files
   graph::Init init = {};
   Decay decay = Decay::yes;
   graph::Training training = graph::Training::trained;
+  Reader reader = Reader::any;
 };
 
 template <class T>
 struct Parameter {
   ParameterSpec spec;
-  Var<T> var;  // [1, …, shape]
+  Var<T> var;        // [1, …, shape]
+  Index offset = 0;  // of its first number in the memory of its slot
 
   [[nodiscard]] const std::string& name() const { return spec.name; }
-  /// As products of few rows read it.
-  [[nodiscard]] Index bytes() const { return var.value.size() * Index(var.slot->bf16 != nullptr ? sizeof(Bf16) : sizeof(T)); }
+  /// T, or what the store keeps matrices in.
+  [[nodiscard]] Type storage() const { return var.stored() ? var.slot->type : type_of<T>; }
+  [[nodiscard]] Index bytes() const { return var.value.size() * bytes_of(storage()); }
+  /// In whatever type they are stored.
+  [[nodiscard]] MutableTensorView numbers() const;
   [[nodiscard]] bool trained() const { return spec.training == graph::Training::trained; }
-  [[nodiscard]] std::span<T> values() const { return {var.value.data, std::size_t(var.value.size())}; }
+  /// Of one that is stored in T.
+  [[nodiscard]] std::span<T> values() const {
+    ISOMER_ASSERT(!var.stored(), "numbers in another type are reached through numbers()");
+    return {var.value.data, std::size_t(var.value.size())};
+  }
   /// Empty when none has arrived since zero_gradients(): it counts as zero.
   [[nodiscard]] std::span<T> gradient() const {
     if (!var.slot->written) return {};
@@ -58,7 +72,10 @@ struct Parameter {
 template <class T>
 class Parameters {
  public:
-  Parameters() = default;
+  /// Matrices that only products read are kept in `storage`: T or, for float, BF16 or F16. Those of another type than T get no
+  /// gradients, and optimisers refuse them. Throws Error for other types.
+  explicit Parameters(Type storage);
+  Parameters() : Parameters(type_of<T>) {}
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -95,28 +112,26 @@ class Parameters {
   /// the gradients are grouped again.
   [[nodiscard]] std::vector<std::span<T>> gradient_groups();
 
-  /// For streaming, not for training: rounds matrices (Decay::yes) to bfloat16 and keeps them so beside their float values, for
-  /// products of few rows to read (autograd/linear.h). Until numbers are assigned.
-  void round_to_bf16() requires std::same_as<T, float>;
-
-  /// Copies by name, as in files.
+  /// Copies by name, as in files, in the types that they are stored in.
   [[nodiscard]] Tensors tensors() const;
-  /// Takes the numbers, of either floating type. Throws Error for a missing, an unknown or a misshaped name, and then nothing has
+  /// Takes the numbers, of any floating type. Throws Error for a missing, an unknown or a misshaped name, and then nothing has
   /// changed.
   void assign(const Tensors& tensors);
-  /// Throws Error as safetensors.h and assign() do.
+  void assign(const TensorViews& tensors);
+  /// Loading maps the file: numbers go from there to where they stay. Throws Error as safetensors.h and assign() do.
   void save(const std::string& path) const;
   void load(const std::string& path);
 
  private:
   struct Memory {
     Buffer<T> values, gradients;
-    Buffer<Bf16> rounded;
+    Buffer<std::byte> stored;  // in place of both
     internal::Slot<T> slot;
   };
-  [[nodiscard]] Memory& allocate(Index size, graph::Training training);
-  const Parameter<T>& list(ParameterSpec spec, T* data, Memory& memory);
+  [[nodiscard]] Memory& allocate(Index size, const ParameterSpec& spec);
+  const Parameter<T>& list(ParameterSpec spec, Index offset, Memory& memory);
 
+  Type storage_;
   std::deque<Memory> memory_;      // slots stay where they are
   std::vector<Buffer<T>> groups_;  // of gradients
   std::deque<Parameter<T>> all_;

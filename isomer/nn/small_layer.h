@@ -15,12 +15,17 @@ class SmallLayer {
  public:
   static constexpr Index kBatch = 2;
 
-  explicit SmallLayer(graph::Graph graph) : mixer_(std::move(graph), parameters_, "mixer"), tokens_(length(mixer_.graph())) {
+  explicit SmallLayer(graph::Graph graph, Type storage = type_of<T>)
+      : parameters_(storage), mixer_(std::move(graph), parameters_, "mixer"), tokens_(length(mixer_.graph())) {
     initialise(parameters_, 1);
     Rng rng(2);
-    for (const Parameter<T>& p : parameters_.all())
-      if (p.trained())
-        for (T& value : p.values()) value += T(0.2 * rng.normal());
+    for (const Parameter<T>& p : parameters_.all()) {
+      if (!p.trained()) continue;
+      Tensor moved(type_of<T>, p.spec.shape);
+      copy_numbers(p.numbers(), mutable_view_of(moved));
+      for (Index i = 0; i < moved.size(); ++i) moved.data<T>()[i] += T(0.2 * rng.normal());
+      copy_numbers(view_of(moved), p.numbers());
+    }
     x_.resize(std::size_t(kBatch * tokens_ * width()));
     for (T& value : x_) value = T(rng.normal());
     for (const int node : graph::taken(mixer_.graph())) {

@@ -1,7 +1,10 @@
 #include "isomer/kernels/embedding/embedding.h"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "isomer/base/bf16.h"
+#include "isomer/base/f16.h"
 #include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/elementwise/arithmetic_kernels.h"
 #include "isomer/kernels/rows.h"
@@ -23,6 +26,14 @@ void check(const char* op, Ids ids, Index V, const char* name, const std::array<
     for (Index t = 0; t < ids.shape[1]; ++t)
       require(ids(b, t) >= 0 && ids(b, t) < V, op, "expected ids from 0 to ", V - 1, ", got ", ids(b, t), " at [", b, ", ", t,
               "]");
+}
+
+template <class T, class W>
+T widened(W x) {
+  if constexpr (std::is_same_v<T, W>)
+    return x;
+  else
+    return to_float(x);
 }
 
 /// The tokens in the order of their ids: those of id v are list[first[v]], …, list[first[v + 1] − 1], in order.
@@ -67,20 +78,20 @@ struct Scatter {
 
 }  // namespace
 
-template <class T>
-void embedding(Ids ids, View<const T, 2> table, View<T, 4> y, Context& context) {
+template <class T, class W>
+void embedding(Ids ids, View<const W, 2> table, View<T, 4> y, Context& context) {
   const Index D = table.shape[1], N = ids.size();
   check("embedding", ids, table.shape[0], "y", y.shape, D);
   const Rows<T> rows = rows_of(y);
   context.parallel(row_blocks(N), [&](Index block, Workspace&) {
     const RowRange range = row_block(block, N);
     for (Index n = range.begin; n < range.end; ++n) {
-      const T* from = table.at(id_of(ids, n));
+      const W* from = table.at(id_of(ids, n));
       T* to = rows.row(n);
       if (dense_rows(y) && (D == 1 || table.stride[1] == 1))
-        std::copy_n(from, D, to);
+        std::transform(from, from + D, to, widened<T, W>);
       else
-        for (Index d = 0; d < D; ++d) to[d * y.stride[3]] = from[d * table.stride[1]];
+        for (Index d = 0; d < D; ++d) to[d * y.stride[3]] = widened<T, W>(from[d * table.stride[1]]);
     }
   });
 }
@@ -105,6 +116,8 @@ void embedding_vjp(Ids ids, View<const T, 4> dy, View<T, 2> dtable, Accumulate a
 }
 
 template void embedding(Ids, View<const float, 2>, View<float, 4>, Context&);
+template void embedding(Ids, View<const Bf16, 2>, View<float, 4>, Context&);
+template void embedding(Ids, View<const F16, 2>, View<float, 4>, Context&);
 template void embedding(Ids, View<const double, 2>, View<double, 4>, Context&);
 template void embedding_vjp(Ids, View<const float, 4>, View<float, 2>, Accumulate, Context&);
 template void embedding_vjp(Ids, View<const double, 4>, View<double, 2>, Accumulate, Context&);

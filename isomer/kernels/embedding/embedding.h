@@ -15,8 +15,9 @@
 
 namespace isomer {
 
-template <class T>
-void embedding(View<const std::int64_t, 2> ids, View<const T, 2> table, View<T, 4> y, Context& context);
+/// W is T or, for float, Bf16 or F16, which are widened.
+template <class T, class W>
+void embedding(View<const std::int64_t, 2> ids, View<const W, 2> table, View<T, 4> y, Context& context);
 
 template <class T>
 void embedding_vjp(View<const std::int64_t, 2> ids, View<const T, 4> dy, View<T, 2> dtable, Accumulate accumulate,

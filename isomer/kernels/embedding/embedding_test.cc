@@ -1,5 +1,7 @@
 #include "isomer/kernels/embedding/embedding.h"
 
+#include "isomer/base/bf16.h"
+#include "isomer/base/f16.h"
 #include "isomer/kernels/testing.h"
 #include "tests/error_of.h"
 
@@ -51,7 +53,7 @@ TYPED_TEST(EmbeddingTest, FollowsPlainLoops) {
         }
       auto want_added = want_set;
       for (std::size_t i = 0; i < before.size(); ++i) want_added[i] += before[i];
-      embedding<T>(ids.view, table.view, y.view, context);
+      embedding<T, T>(ids.view, table.view, y.view, context);
       embedding_vjp<T>(ids.view, dy.view, set.view, Accumulate::set, context);
       embedding_vjp<T>(ids.view, dy.view, added.view, Accumulate::add, context);
       EXPECT_EQ(y.values(), want);
@@ -84,15 +86,33 @@ TEST(EmbeddingErrors, SayWhatWasExpected) {
       zero{numbers, {1, 1}, {1, 1}};
   const Array<float, 2> table({5, 3});
   const Array<float, 4> two({1, 2, 1, 3}), tall({2, 1, 1, 3});
-  EXPECT_EQ(error_of([&] { embedding<float>(high, table.view, two.view, context); }),
+  EXPECT_EQ(error_of([&] { embedding<float, float>(high, table.view, two.view, context); }),
             "embedding: expected ids from 0 to 4, got 5 at [0, 1]");
-  EXPECT_EQ(error_of([&] { embedding<float>(zero, table.view, two.view, context); }),
+  EXPECT_EQ(error_of([&] { embedding<float, float>(zero, table.view, two.view, context); }),
             "embedding: expected y [1, 1, 1, 3], got [1, 2, 1, 3]");
   const Array<float, 2> six({6, 3});
   EXPECT_EQ(error_of([&] { embedding_vjp<float>(low, tall.view, six.view, Accumulate::set, context); }),
             "embedding_vjp: expected ids from 0 to 5, got -1 at [1, 0]");
   EXPECT_EQ(error_of([&] { embedding_vjp<float>(low, two.view, six.view, Accumulate::set, context); }),
             "embedding_vjp: expected dy [2, 1, 1, 3], got [1, 2, 1, 3]");
+}
+
+TEST(Embedding, WidensWhatIsStoredInFewerBits) {
+  Context context(2);
+  const std::vector<std::int64_t> ids{2, 0};
+  const View<const std::int64_t, 2> view{ids.data(), {1, 2}, {2, 1}};
+  std::vector<Bf16> rounded;
+  std::vector<F16> halves;
+  for (const float x : {1.0f, -2.5f, 0.1f, 3.0f, 1e-6f, 7.0f}) {
+    rounded.push_back(to_bf16(x));
+    halves.push_back(to_f16(x));
+  }
+  std::vector<float> y(4);
+  const View<float, 4> out = contiguous(y.data(), {1, 2, 1, 2});
+  embedding<float>(view, contiguous<const Bf16>(rounded.data(), {3, 2}), out, context);
+  EXPECT_EQ(y, (std::vector<float>{to_float(to_bf16(1e-6f)), 7, 1, -2.5f}));
+  embedding<float>(view, contiguous<const F16>(halves.data(), {3, 2}), out, context);
+  EXPECT_EQ(y, (std::vector<float>{to_float(to_f16(1e-6f)), 7, 1, -2.5f}));
 }
 
 }  // namespace
