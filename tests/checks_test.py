@@ -90,11 +90,11 @@ class Examples(unittest.TestCase):
     def test_an_example_is_what_is_compiled_but_for_spaces_and_remarks(self):
         compiled = "void f() {\n  // from isomer/a.h\n  int x = 1;\n  g(x);\n  // end\n}\n"
         header = "#pragma once\n// What it is.\n//\n//   int x = 1;   // one\n//   g(x);\n//\n"
-        self.assertEqual(check("examples", {"tests/examples_test.cc": compiled, "isomer/a.h": header}), (0, ""))
+        self.assertEqual(check("examples", {"tests/examples/x_test.cc": compiled, "isomer/a.h": header}), (0, ""))
         for stale in (header.replace("g(x)", "g(x, 2)"), header.replace("//   g(x);", "//   g(x);\n//   h(x);"), header.replace("//   g(x);\n", "")):
-            status, output = check("examples", {"tests/examples_test.cc": compiled, "isomer/a.h": stale})
+            status, output = check("examples", {"tests/examples/x_test.cc": compiled, "isomer/a.h": stale})
             self.assertEqual(status, 1)
-            self.assertIn("isomer/a.h: no example in its comments is the one that tests/examples_test.cc compiles", output)
+            self.assertIn("isomer/a.h: no example in its comments is the one that tests/examples/x_test.cc compiles", output)
 
 
 class Size(unittest.TestCase):

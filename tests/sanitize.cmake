@@ -28,7 +28,7 @@ endfunction()
 list(REMOVE_ITEM folders cli)
 if(NOT ISOMER_SANITIZE_ALL)
   list(REMOVE_ITEM folders isomer_mixers isomer_nn isomer_models isomer_bench isomer_tasks isomer_train isomer_kernels_rotary
-       isomer_laws_scalar_decay isomer_laws_channel_decay isomer_laws_delta)
+       isomer_laws_scalar_decay isomer_laws_channel_decay isomer_laws_delta tests_examples tests_sixth_law)
 endif()
 isomer_sanitized(asan asan-ubsan build-asan "GTEST_FILTER=*" ${folders})
 
