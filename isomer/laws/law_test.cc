@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "isomer/base/error.h"
+#include "isomer/laws/check.h"
 #include "isomer/laws/random.h"
 #include "tests/error_of.h"
 #include "tests/fake_law.h"
@@ -208,6 +209,41 @@ TEST(LawForms, HaveNames) {
 }
 
 TEST(Laws, UnknownOnesAreRefused) { EXPECT_THROW((void)find_law("attentoin"), Error); }
+
+/// The same numbers, tokens behind heads in memory.
+struct HeadsFirst {
+  Tensor memory;
+  TensorView view;
+
+  explicit HeadsFirst(const Tensor& x) : memory(x.type(), {x.shape()[0], x.shape()[2], x.shape()[1], x.shape()[3]}) {
+    view = view_of(memory);
+    std::swap(view.shape[1], view.shape[2]);
+    std::swap(view.stride[1], view.stride[2]);
+    MutableTensorView to = mutable_view_of(memory);
+    to.shape = view.shape;
+    to.stride = view.stride;
+    copy_numbers(view_of(x), to);
+  }
+};
+
+TEST(Apply, ReadsArraysOfAnyStridesWhereTheyAre) {
+  Context context(1);
+  for (const Law* law : laws()) {
+    if (law->input("q") < 0) continue;
+    for (const Case& what : law->cases()) {
+      const Tensors inputs = random_inputs(*law, what, Type::f64, 5);
+      const Tensors want = apply(*law, {inputs, what.settings, Form::automatic, context});
+      NamedViews views = inputs;
+      std::vector<HeadsFirst> kept;
+      kept.reserve(inputs.size());
+      for (auto& [name, view] : views)
+        if (view.rank == 4 && !name.ends_with("state")) view = kept.emplace_back(inputs.at(name)).view;
+      const Tensors got = apply(*law, {views, what.settings, Form::automatic, context});
+      for (const auto& [name, tensor] : want)
+        EXPECT_LE(relative_error(got.at(name), tensor), 1e-12) << law->name() << " " << what.label << " " << name;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace isomer

@@ -2,10 +2,6 @@
 // moving_average: an exponential moving average as a law, in one folder: what a new law has to say and nothing else.
 //
 //   h_t = a_t h_{t−1} + (1 − a_t) x_t,   o_t = scale · h_t
-#include <array>
-#include <memory>
-#include <vector>
-
 #include "isomer/laws/bench_work.h"
 #include "isomer/laws/bound_law.h"
 #include "isomer/laws/dsf.h"
@@ -176,12 +172,12 @@ class MovingAverageLaw final : public Law {
   }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override {
     struct Work {
+      explicit Work(Buffer<float> own) : memory(std::move(own)) {}
       Buffer<float> memory;
       LawViews in, out;
     };
     const LawSizes s = bench_sizes(what);
-    auto work = std::make_shared<Work>();
-    work->memory = Buffer<float>(3 * s.B * s.T * s.N);
+    auto work = std::make_shared<Work>(Buffer<float>(3 * s.B * s.T * s.N));
     std::fill(work->memory.begin(), work->memory.end(), 0.5f);
     const auto piece = [&](Index i) { return law_view(contiguous(work->memory.data() + i * s.B * s.T * s.N, {s.B, s.T, s.N})); };
     work->in = {piece(0), piece(1)};
