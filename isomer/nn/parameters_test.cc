@@ -290,7 +290,8 @@ TEST(Init, OfFixedKindsIsWhatItSays) {
 }
 
 TEST(Init, SemiOrthogonalMatricesKeepLengths) {
-  for (const auto& [rows, columns] : {std::pair<Index, Index>{5, 9}, {9, 5}, {7, 7}}) {
+  for (const auto& shape : {std::pair<Index, Index>{5, 9}, {9, 5}, {7, 7}}) {
+    const Index rows = shape.first, columns = shape.second;
     const auto matrix = sample(Kind::semi_orthogonal, 0.5, 0, {rows, columns});
     const Index n = std::min(rows, columns), length = std::max(rows, columns);
     const auto at = [&](Index i, Index k) { return matrix[std::size_t(rows <= columns ? i * columns + k : k * columns + i)]; };
