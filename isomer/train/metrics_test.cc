@@ -80,7 +80,7 @@ TEST_F(Metrics, AnyOtherLineIsAnErrorWithItsNumber) {
     EXPECT_EQ(error.substr(0, path.size()), path);
     return error.substr(path.size());
   };
-  EXPECT_EQ(error_with("{\"step\":").substr(0, 38), ":2: line: expected JSON, got a parse er");
+  EXPECT_TRUE(error_with("{\"step\":").starts_with(":2: line: expected JSON, got a parse error at line 1, column 9"));
   EXPECT_EQ(error_with("[]"), ":2: expected an object, got an array");
   EXPECT_EQ(error_with("{\"step\":1}"), ":2: expected loss, eval or failed, got none of them");
   EXPECT_EQ(error_with("{\"loss\":1}"), ":2: expected a member step, got none");
