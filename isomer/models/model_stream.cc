@@ -134,6 +134,9 @@ View<const T, 2> Model<T>::step(Tape<T>& tape, std::span<const std::int64_t> tok
 template ModelState<float> Model<float>::start(Index) const;
 template std::vector<StateValues<float>> Model<float>::start(Index, Tape<float>&) const;
 template ModelState<float> Model<float>::load_state(const std::string&) const;
+template void Model<float>::check_stream(std::span<const std::int64_t>, std::span<const std::int64_t>, ModelState<float>&) const;
+template Var<float> Model<float>::streamed(Tape<float>&, View<const std::int64_t, 2>, std::span<const std::int64_t>,
+                                           ModelState<float>&) const;
 template Index Model<float>::step_bytes(const Parameters<float>&) const;
 template ModelOutput<float> Model<float>::logits(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&,
                                                  std::span<const std::int64_t>) const;
@@ -143,6 +146,10 @@ template View<const float, 2> Model<float>::step(Tape<float>&, std::span<const s
 template ModelState<double> Model<double>::start(Index) const;
 template std::vector<StateValues<double>> Model<double>::start(Index, Tape<double>&) const;
 template ModelState<double> Model<double>::load_state(const std::string&) const;
+template void Model<double>::check_stream(std::span<const std::int64_t>, std::span<const std::int64_t>,
+                                          ModelState<double>&) const;
+template Var<double> Model<double>::streamed(Tape<double>&, View<const std::int64_t, 2>, std::span<const std::int64_t>,
+                                             ModelState<double>&) const;
 template Index Model<double>::step_bytes(const Parameters<double>&) const;
 template ModelOutput<double> Model<double>::logits(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&,
                                                    std::span<const std::int64_t>) const;
