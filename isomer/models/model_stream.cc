@@ -138,9 +138,6 @@ template void Model<float>::check_stream(std::span<const std::int64_t>, std::spa
 template Var<float> Model<float>::streamed(Tape<float>&, View<const std::int64_t, 2>, std::span<const std::int64_t>,
                                            ModelState<float>&) const;
 template Index Model<float>::step_bytes(const Parameters<float>&) const;
-template void Model<float>::check_stream(std::span<const std::int64_t>, std::span<const std::int64_t>, ModelState<float>&) const;
-template Var<float> Model<float>::streamed(Tape<float>&, View<const std::int64_t, 2>, std::span<const std::int64_t>,
-                                           ModelState<float>&) const;
 template ModelOutput<float> Model<float>::logits(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&,
                                                  std::span<const std::int64_t>) const;
 template View<const float, 2> Model<float>::prefill(Tape<float>&, std::span<const std::int64_t>, ModelState<float>&,
@@ -154,10 +151,6 @@ template void Model<double>::check_stream(std::span<const std::int64_t>, std::sp
 template Var<double> Model<double>::streamed(Tape<double>&, View<const std::int64_t, 2>, std::span<const std::int64_t>,
                                              ModelState<double>&) const;
 template Index Model<double>::step_bytes(const Parameters<double>&) const;
-template void Model<double>::check_stream(std::span<const std::int64_t>, std::span<const std::int64_t>,
-                                          ModelState<double>&) const;
-template Var<double> Model<double>::streamed(Tape<double>&, View<const std::int64_t, 2>, std::span<const std::int64_t>,
-                                             ModelState<double>&) const;
 template ModelOutput<double> Model<double>::logits(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&,
                                                    std::span<const std::int64_t>) const;
 template View<const double, 2> Model<double>::prefill(Tape<double>&, std::span<const std::int64_t>, ModelState<double>&,
