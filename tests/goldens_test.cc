@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "isomer/laws/bound_law.h"
 #include "isomer/laws/check.h"
 #include "isomer/laws/law.h"
 
