@@ -55,7 +55,7 @@ def main():
         offers(["bench", "--form", ""], ["chunk", "step"])
         offers(["tasks", ""], ["mqar", "text"], ["gla"])
         offers_only(["eval", "runs/a", "--task", "induc"], ["induction"])
-        offers_only(["train", "recipes/small.toml", "--set", "train.st"], ["train.steps=", "train.stop_at="])
+        offers_only(["train", "recipes/small.toml", "--set", "train.st"], ["train.start=", "train.steps=", "train.stop_at="])
         offers_only(["train", "recipes/small.toml", "--set", "task.name", "=", "pari"], ["parity"])
         offers_only(["train", "recipes/small.toml", "--set", "train.lr", "=", ""], [])
         offers_only(["sweep", "recipes/small.toml", "--grid", "mix"], ["mixer="])

@@ -108,7 +108,7 @@ TEST(Bench, ACrossoverIsALineWithBothDirections) {
                                        {.what = both, .threads = 2, .at = 513.4, .shortest = 32, .longest = 4096}};
   const std::string text = crossover_text(rows);
   EXPECT_EQ(text.substr(text.find('\n') + 1),
-            "delta  plain    8x64         2  < 32                                               513\n");
+            "delta  plain     8x64        2  < 32                                                513\n");
   EXPECT_EQ(to_json(rows[1]).at("crossover").number(), 513.4);
   CrossoverRow never = rows[0];
   never.at.reset();
