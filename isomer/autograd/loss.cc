@@ -6,6 +6,7 @@
 #include "isomer/kernels/check_shape.h"
 #include "isomer/kernels/elementwise/sum.h"
 #include "isomer/kernels/gemm/gemm.h"
+#include "isomer/laws/layout.h"
 
 namespace isomer {
 
@@ -36,6 +37,18 @@ View<const T, 2> all_rows(View<const T, 4> x, Context& context) {
 template <class T>
 View<T, 1> vector(View<T, 4> x) {
   return {x.data, {x.shape[3]}, {x.stride[3]}};
+}
+
+/// The numbers of a weight as T: a copy of one that is kept in another type, for the kernel reads no other.
+template <class T>
+View<const T, 2> widened(Var<T> weight, Workspace& scratch) {
+  if (!weight.stored()) return matrix(View<const T, 4>(weight.value));
+  const View<T, 4> all = contiguous(scratch.take<T>(size_of(weight.shape())), weight.shape());
+  weight.with_numbers([&]<class W>(const View<const W, 4>& x) {
+    if constexpr (!std::is_same_v<W, T>)
+      each_element(x.shape, [&](const auto& i) { *element(all, i) = T(to_float(*element(x, i))); });
+  });
+  return matrix(View<const T, 4>(all));
 }
 
 /// The matrix [T, D] of a head; heads share the matrices of fewer.
@@ -92,7 +105,7 @@ Var<T> linear_cross_entropy(Tape<T>& tape, const CrossEntropyVars<T>& in, double
     for (Index t = 0; t < L; ++t) labels[b * L + t] = in.labels(b, t);
   tape.timed(Profile::Kind::product, [&] {
     const LossResult r = projected_cross_entropy<T>({.x = all_rows<T>(x.value, tape.context()),
-                                                     .weight = matrix(View<const T, 4>(weight.value)),
+                                                     .weight = widened(weight, scratch),
                                                      .bias = vector(View<const T, 4>(bias.value)),
                                                      .labels = {labels, {B * L}, {1}},
                                                      .softcap = softcap},

@@ -24,7 +24,12 @@ ModelConfig hybrid() { return testing::hybrid_config(kTokens); }
 /// Of all parameters; and they start anew.
 std::vector<double> gradients(Parameters<double>& parameters) {
   std::vector<double> all;
-  for (const Parameter<double>& p : parameters.all()) all.insert(all.end(), p.gradient().begin(), p.gradient().end());
+  for (const Parameter<double>& p : parameters.all()) {
+    // None where none has arrived yet.
+    const std::size_t begin = all.size();
+    all.resize(begin + p.values().size());
+    std::ranges::copy(p.gradient(), all.begin() + Index(begin));
+  }
   parameters.zero_gradients();
   return all;
 }
