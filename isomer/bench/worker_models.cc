@@ -64,7 +64,10 @@ struct ModelWorker::Generation : BenchModel {
         prompt(draw(size_of(request.at("case"), "prompt"), 1)),
         state(model.start(1)) {
     // The peer computes in float32 whatever is stored here.
-    if (request.find("save") != nullptr) save(request, BenchModel(model.config()), {{"tokens", prompt}});
+    if (storage_of(request.at("case")) == Type::f32)
+      save(request, *this, {{"tokens", prompt}});
+    else if (request.find("save") != nullptr)
+      save(request, BenchModel(model.config()), {{"tokens", prompt}});
     first = likeliest(model.prefill(tape, prompt, state));
   }
   [[nodiscard]] static std::int64_t likeliest(View<const float, 2> logits) {
