@@ -17,6 +17,7 @@
 
 namespace isomer {
 namespace {
+using namespace ops;
 
 constexpr Index kB = 3, kT = 40, kD = 16, kH = 2, kK = kD / kH;
 using F = float;

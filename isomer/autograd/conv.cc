@@ -4,7 +4,7 @@
 #include "isomer/autograd/op_views.h"
 #include "isomer/autograd/views.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> conv(Tape<T>& tape, const ConvVars<T>& in, const Along<T>& along) {
@@ -30,7 +30,7 @@ Var<T> conv(Tape<T>& tape, const ConvVars<T>& in, const Along<T>& along) {
   conv<T>(values(), offsets, {.y = only_head(y.value), .state = state_view(after.value)}, tape.context());
   if (along.state != nullptr) *along.state = after;
   tape.record({y, after}, [=](Tape<T>& back) {
-    Filling<T> into(back);
+    GradientWriter<T> into(back);
     const ConvUpstream<T> up{.dy = only_head(back.arrived(y)),
                              .dstate = after.wanted() ? state_view(back.arrived(after)) : View<const T, 3>{}};
     const ConvGradients<T> grad{.dx = only_head(into(x)),
@@ -46,4 +46,4 @@ Var<T> conv(Tape<T>& tape, const ConvVars<T>& in, const Along<T>& along) {
 template Var<float> conv(Tape<float>&, const ConvVars<float>&, const Along<float>&);
 template Var<double> conv(Tape<double>&, const ConvVars<double>&, const Along<double>&);
 
-}  // namespace isomer
+}  // namespace isomer::ops

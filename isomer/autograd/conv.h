@@ -4,7 +4,7 @@
 #include "isomer/autograd/sequences.h"
 #include "isomer/kernels/conv/conv.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 struct ConvVars {
@@ -16,4 +16,4 @@ struct ConvVars {
 template <class T>
 [[nodiscard]] Var<T> conv(Tape<T>& tape, const ConvVars<T>& in, const Along<T>& along = {});
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -1,6 +1,6 @@
 #include "isomer/autograd/dropout.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> dropout(Tape<T>& tape, Var<T> x, const DropoutOptions& options) {
@@ -17,4 +17,4 @@ Var<T> dropout(Tape<T>& tape, Var<T> x, const DropoutOptions& options) {
 template Var<float> dropout(Tape<float>&, Var<float>, const DropoutOptions&);
 template Var<double> dropout(Tape<double>&, Var<double>, const DropoutOptions&);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -3,10 +3,10 @@
 #include "isomer/autograd/tape.h"
 #include "isomer/kernels/dropout/dropout.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// With a rate of 0 it is x itself. Give every call of a step its own stream.
 template <class T>
 [[nodiscard]] Var<T> dropout(Tape<T>& tape, Var<T> x, const DropoutOptions& options);
 
-}  // namespace isomer
+}  // namespace isomer::ops

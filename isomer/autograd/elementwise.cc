@@ -8,7 +8,7 @@
 #include "isomer/kernels/elementwise/sum.h"
 #include "isomer/laws/layout.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> unary(Tape<T>& tape, Unary f, Var<T> x, UnaryOptions options) {
@@ -181,4 +181,4 @@ template Var<double> taylor_features(Tape<double>&, Var<double>);
 template Var<float> concat(Tape<float>&, std::span<const Var<float>>);
 template Var<double> concat(Tape<double>&, std::span<const Var<double>>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -4,7 +4,7 @@
 #include "isomer/kernels/elementwise/binary.h"
 #include "isomer/kernels/elementwise/unary.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// f(x), element by element.
 template <class T>
@@ -51,4 +51,4 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> concat(Tape<T>& tape, std::span<const Var<T>> parts);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -3,7 +3,7 @@
 #include "isomer/autograd/op_views.h"
 #include "isomer/kernels/embedding/embedding.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> embedding(Tape<T>& tape, View<const std::int64_t, 2> ids, Var<T> table) {
@@ -24,4 +24,4 @@ Var<T> embedding(Tape<T>& tape, View<const std::int64_t, 2> ids, Var<T> table) {
 template Var<float> embedding(Tape<float>&, View<const std::int64_t, 2>, Var<float>);
 template Var<double> embedding(Tape<double>&, View<const std::int64_t, 2>, Var<double>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

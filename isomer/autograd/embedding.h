@@ -4,10 +4,10 @@
 
 #include "isomer/autograd/tape.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// ids [B, T] below V, table [1, 1, V, D] → [B, T, 1, D]. The ids are copied.
 template <class T>
 [[nodiscard]] Var<T> embedding(Tape<T>& tape, View<const std::int64_t, 2> ids, Var<T> table);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -6,7 +6,7 @@
 namespace isomer {
 
 template <class T>
-View<T, 4> Filling<T>::operator()(Var<T> input, const Shape4& shape) {
+View<T, 4> GradientWriter<T>::operator()(Var<T> input, const Shape4& shape) {
   const GradientTarget<T> into = tape_.target(input);
   if (!into.present()) return {};
   if (into.mode == Accumulate::set && input.shape() == shape) return into.view;
@@ -17,13 +17,13 @@ View<T, 4> Filling<T>::operator()(Var<T> input, const Shape4& shape) {
 }
 
 template <class T>
-void Filling<T>::finish() {
+void GradientWriter<T>::finish() {
   for (std::size_t i = 0; i < count_; ++i)
     sum_to<T>({.x = parts_[i].part}, parts_[i].into.view, parts_[i].into.mode, tape_.context());
   count_ = 0;
 }
 
-template class Filling<float>;
-template class Filling<double>;
+template class GradientWriter<float>;
+template class GradientWriter<double>;
 
 }  // namespace isomer

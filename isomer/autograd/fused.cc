@@ -4,7 +4,7 @@
 
 #include "isomer/kernels/elementwise/sum.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 namespace {
 /// Are these parts of each row of one array, beside each other?
@@ -93,4 +93,4 @@ void fused(Tape<T>& tape, const Fused& plan, std::span<const Var<T>> inputs, std
 template void fused(Tape<float>&, const Fused&, std::span<const Var<float>>, std::span<Var<float>>);
 template void fused(Tape<double>&, const Fused&, std::span<const Var<double>>, std::span<Var<double>>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -6,11 +6,11 @@
 #include "isomer/autograd/tape.h"
 #include "isomer/kernels/elementwise/fused.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// The plan's outputs, in the common shape of the inputs: new values where `outputs` has none, else parts of new values that
 /// nothing else has written to. What the plan points to must live as long as the tape's values.
 template <class T>
 void fused(Tape<T>& tape, const Fused& plan, std::span<const Var<T>> inputs, std::span<Var<T>> outputs);
 
-}  // namespace isomer
+}  // namespace isomer::ops

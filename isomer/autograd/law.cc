@@ -8,7 +8,7 @@
 #include "isomer/base/error.h"
 #include "isomer/laws/values.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 namespace {
 /// An input, as the law reads it.
@@ -16,7 +16,7 @@ template <class T>
 struct Input {
   std::size_t place;
   Axes axes;
-  Spread<T> value;
+  Broadcast<T> value;
 };
 
 /// A call, for its gradient.
@@ -59,10 +59,10 @@ struct Recorded {
 
 template <class T>
 void Recorded<T>::backward(Tape<T>& tape) const {
-  Filling<T> fill(tape);
+  GradientWriter<T> write(tape);
   LawViews grad_in, grad_out;
   for (std::size_t i = 0; i < count; ++i) {
-    const View<T, 4> to = fill(inputs[i].value);
+    const View<T, 4> to = write(inputs[i].value);
     if (to.present()) grad_in[inputs[i].place] = tensor_of_value(law_view(to), inputs[i].axes);
   }
   put_values(tape.arrived(value), grad_out);
@@ -71,7 +71,7 @@ void Recorded<T>::backward(Tape<T>& tape) const {
     if (finals[i].present() && differentiable(specs[i].domain) && finals[i].slot->written)
       grad_out[i] = tensor_of_value(law_view(tape.arrived(finals[i])), bound->axes(specs[i], given)[0]);
   tape.timed(Profile::Kind::law, [&] { bound->backward(in(), out, grad_out, grad_in, {offsets, form, left, tape.context()}); });
-  fill.finish();
+  write.finish();
 }
 
 /// A state's memory as a value, for copying.
@@ -230,4 +230,4 @@ template Var<double> law(Tape<double>&, const BoundLaw&, const LawVars<double>&,
 template LawVars<float> law_vars(const Law&, std::initializer_list<std::pair<std::string_view, Var<float>>>);
 template LawVars<double> law_vars(const Law&, std::initializer_list<std::pair<std::string_view, Var<double>>>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

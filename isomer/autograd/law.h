@@ -12,7 +12,7 @@
 #include "isomer/autograd/tape.h"
 #include "isomer/laws/bound_law.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// By the places of the law's inputs.
 template <class T>
@@ -38,4 +38,4 @@ template <class T>
 template <class T>
 [[nodiscard]] LawVars<T> law_vars(const Law& law, std::initializer_list<std::pair<std::string_view, Var<T>>> inputs);
 
-}  // namespace isomer
+}  // namespace isomer::ops

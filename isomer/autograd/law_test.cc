@@ -9,6 +9,7 @@
 
 namespace isomer {
 namespace {
+using namespace ops;
 using testing::expect_gradients;
 using testing::random_values;
 using D = double;

@@ -2,7 +2,7 @@
 
 #include <new>
 
-namespace isomer {
+namespace isomer::ops {
 
 namespace {
 /// A bound law that lives as long as the tape's values.
@@ -73,4 +73,4 @@ ISOMER_LAW_OPS(float);
 ISOMER_LAW_OPS(double);
 #undef ISOMER_LAW_OPS
 
-}  // namespace isomer
+}  // namespace isomer::ops

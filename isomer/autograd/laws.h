@@ -13,7 +13,7 @@
 #include "isomer/laws/scalar_decay/scalar_decay_law.h"
 #include "isomer/laws/scan/scan_law.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 struct AttentionVars {
@@ -79,4 +79,4 @@ template <class T>
 [[nodiscard]] Var<T> scan_s6(Tape<T>& tape, const ScanS6Vars<T>& in, const ScanOptions& options = {}, View<T, 3> state = {},
                              Form form = Form::automatic);
 
-}  // namespace isomer
+}  // namespace isomer::ops

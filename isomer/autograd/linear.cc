@@ -5,7 +5,7 @@
 #include "isomer/kernels/elementwise/sum.h"
 #include "isomer/kernels/gemm/gemm.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 namespace {
 /// A value [B, T, H, D] as matrices of rows that one weight takes: as few as the strides allow.
@@ -127,4 +127,4 @@ template Var<double> linear(Tape<double>&, Var<double>, Var<double>, Var<double>
 template Var<float> head_linear(Tape<float>&, Var<float>, Var<float>, Var<float>);
 template Var<double> head_linear(Tape<double>&, Var<double>, Var<double>, Var<double>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -4,7 +4,7 @@
 // A weight may be stored in another type than T (nn/parameters.h): it is widened as it is read.
 #include "isomer/autograd/tape.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 [[nodiscard]] Var<T> linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias = {});
@@ -14,4 +14,4 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> head_linear(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias = {});
 
-}  // namespace isomer
+}  // namespace isomer::ops

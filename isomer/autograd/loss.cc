@@ -8,7 +8,7 @@
 #include "isomer/kernels/gemm/gemm.h"
 #include "isomer/laws/layout.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 namespace {
 /// Room for the gradient of an input, in its shape; absent if nobody will ask for it.
@@ -183,4 +183,4 @@ template Var<double> linear_cross_entropy(Tape<double>&, const CrossEntropyVars<
 template Var<float> mean_squared_error(Tape<float>&, Var<float>, Var<float>);
 template Var<double> mean_squared_error(Tape<double>&, Var<double>, Var<double>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -5,7 +5,7 @@
 #include "isomer/kernels/loss/loss.h"
 #include "isomer/laws/attention/attention.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// x [B, T, 1, D], weight [1, 1, V, D], bias [1, 1, 1, V] or absent; labels [B, T] below V, negative ones do not count.
 /// `predicted`, if given, receives the place of the largest logit wherever there is a label.
@@ -41,4 +41,4 @@ struct DivergenceVars {
 template <class T>
 [[nodiscard]] Var<T> attention_divergence(Tape<T>& tape, const DivergenceVars<T>& in, const AttentionOptions& options);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -3,7 +3,7 @@
 #include "isomer/autograd/fill.h"
 #include "isomer/autograd/op_views.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> norm(Tape<T>& tape, Var<T> x, NormOptions options, Var<T> weight, Var<T> bias) {
@@ -11,12 +11,12 @@ Var<T> norm(Tape<T>& tape, Var<T> x, NormOptions options, Var<T> weight, Var<T> 
   const NormParameters<T> parameters{matrix(View<const T, 4>(weight.value)), matrix(View<const T, 4>(bias.value))};
   norm<T>(x.value, parameters, options, y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
-    Filling<T> fill(back);
+    GradientWriter<T> write(back);
     const auto dx = back.target(x);
     const NormGradients<T> grad{
-        .dx = dx.view, .dweight = matrix(fill(weight)), .dbias = matrix(fill(bias)), .accumulate_x = dx.mode};
+        .dx = dx.view, .dweight = matrix(write(weight)), .dbias = matrix(write(bias)), .accumulate_x = dx.mode};
     norm_vjp<T>(x.value, back.arrived(y), parameters, options, grad, back.context());
-    fill.finish();
+    write.finish();
   });
   return y;
 }
@@ -24,4 +24,4 @@ Var<T> norm(Tape<T>& tape, Var<T> x, NormOptions options, Var<T> weight, Var<T> 
 template Var<float> norm(Tape<float>&, Var<float>, NormOptions, Var<float>, Var<float>);
 template Var<double> norm(Tape<double>&, Var<double>, NormOptions, Var<double>, Var<double>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -4,9 +4,9 @@
 #include "isomer/autograd/tape.h"
 #include "isomer/kernels/norm/norm.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 [[nodiscard]] Var<T> norm(Tape<T>& tape, Var<T> x, NormOptions options, Var<T> weight = {}, Var<T> bias = {});
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -3,7 +3,7 @@
 #include "isomer/autograd/fill.h"
 #include "isomer/autograd/op_views.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> psi(Tape<T>& tape, Var<T> u, const PsiVars<T>& p, PsiOptions options) {
@@ -16,16 +16,16 @@ Var<T> psi(Tape<T>& tape, Var<T> u, const PsiVars<T>& p, PsiOptions options) {
   };
   with_table(tape.context(), [&](const PsiTable<T>& table) { psi<T>(table, options, u.value, y.value, tape.context()); });
   tape.record({y}, [=](Tape<T>& back) {
-    Filling<T> fill(back);
-    const PsiGradients<T> grad{.du = fill(u),
-                               .dw1 = matrix(fill(p.w1)),
-                               .db1 = matrix(fill(p.b1)),
-                               .dw2 = matrix(fill(p.w2)),
-                               .db2 = matrix(fill(p.b2))};
+    GradientWriter<T> write(back);
+    const PsiGradients<T> grad{.du = write(u),
+                               .dw1 = matrix(write(p.w1)),
+                               .db1 = matrix(write(p.b1)),
+                               .dw2 = matrix(write(p.w2)),
+                               .db2 = matrix(write(p.b2))};
     with_table(back.context(), [&](const PsiTable<T>& table) {
       psi_vjp<T>(table, parameters, options, u.value, back.arrived(y), grad, back.context());
     });
-    fill.finish();
+    write.finish();
   });
   return y;
 }
@@ -33,4 +33,4 @@ Var<T> psi(Tape<T>& tape, Var<T> u, const PsiVars<T>& p, PsiOptions options) {
 template Var<float> psi(Tape<float>&, Var<float>, const PsiVars<float>&, PsiOptions);
 template Var<double> psi(Tape<double>&, Var<double>, const PsiVars<double>&, PsiOptions);
 
-}  // namespace isomer
+}  // namespace isomer::ops

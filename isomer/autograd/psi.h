@@ -4,7 +4,7 @@
 #include "isomer/autograd/tape.h"
 #include "isomer/kernels/psi/psi.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 struct PsiVars {
@@ -14,4 +14,4 @@ struct PsiVars {
 template <class T>
 [[nodiscard]] Var<T> psi(Tape<T>& tape, Var<T> u, const PsiVars<T>& parameters, PsiOptions options = {});
 
-}  // namespace isomer
+}  // namespace isomer::ops

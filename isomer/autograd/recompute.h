@@ -11,7 +11,7 @@
 #include "isomer/autograd/tape.h"
 #include "isomer/kernels/elementwise/sum.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// Several values: f(tape, inputs, outputs) sets each of `outputs`.
 template <class T, class F>
@@ -19,9 +19,9 @@ void recompute(Tape<T>& tape, std::span<const Var<T>> inputs, std::span<Var<T>> 
   const std::span<Var<T>> in(tape.template keep<Var<T>>(Index(inputs.size())), inputs.size());
   const std::span<Var<T>> kept(tape.template keep<Var<T>>(Index(outputs.size())), outputs.size());
   std::ranges::copy(inputs, in.begin());
-  typename Tape<T>::Aside aside(tape);
+  typename Tape<T>::Scope scope(tape);
   tape.without_recording([&] { f(tape, std::span<const Var<T>>(in), outputs); });
-  aside.leave();
+  scope.leave();
   for (std::size_t i = 0; i < kept.size(); ++i) {
     kept[i] = tape.make(outputs[i].shape(), {});
     copy<T>(outputs[i].value, kept[i].value, tape.context());
@@ -30,7 +30,7 @@ void recompute(Tape<T>& tape, std::span<const Var<T>> inputs, std::span<Var<T>> 
   }
   std::ranges::copy(kept, outputs.begin());
   tape.record(kept, [=](Tape<T>& back) {
-    const typename Tape<T>::Aside again(back);
+    const typename Tape<T>::Scope again(back);
     const auto mark = back.mark();
     const std::span<Var<T>> values(back.template keep<Var<T>>(Index(kept.size())), kept.size());
     f(back, std::span<const Var<T>>(in), values);
@@ -51,4 +51,4 @@ template <class T, class F>
   return y;
 }
 
-}  // namespace isomer
+}  // namespace isomer::ops

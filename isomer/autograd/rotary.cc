@@ -2,7 +2,7 @@
 
 #include "isomer/autograd/fill.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> rotary(Tape<T>& tape, Var<T> x, double base, const Sequences& sequences) {
@@ -15,13 +15,13 @@ Var<T> rotary(Tape<T>& tape, Var<T> x, double base, const Sequences& sequences) 
     rotary<T>(part.tokens(View<const T, 4>(x.value)), positions, part.tokens(y.value), tape.context());
   });
   tape.record({y}, [=](Tape<T>& back) {
-    Filling<T> fill(back);
+    GradientWriter<T> write(back);
     const View<const T, 4> dy = back.arrived(y);
-    const View<T, 4> dx = fill(x);
+    const View<T, 4> dx = write(x);
     each([&](const SequencePart& part, RotaryPositions positions) {
       rotary_vjp<T>(part.tokens(dy), positions, part.tokens(dx), back.context());
     });
-    fill.finish();
+    write.finish();
   });
   return y;
 }
@@ -29,13 +29,13 @@ Var<T> rotary(Tape<T>& tape, Var<T> x, double base, const Sequences& sequences) 
 template <class T>
 Var<T> rotary(Tape<T>& tape, Var<T> x, Var<T> angle) {
   const Var<T> y = tape.make(x.shape(), {x, angle});
-  const Spread<T> angles{angle, {x.dim(0), x.dim(1), angle.dim(2), angle.dim(3)}};
+  const Broadcast<T> angles{angle, {x.dim(0), x.dim(1), angle.dim(2), angle.dim(3)}};
   rotary<T>(x.value, angles.value(), y.value, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
-    Filling<T> fill(back);
-    const RotaryGradients<T> grad{.dx = fill(x), .dangle = fill(angles)};
+    GradientWriter<T> write(back);
+    const RotaryGradients<T> grad{.dx = write(x), .dangle = write(angles)};
     rotary_vjp<T>(x.value, back.arrived(y), angles.value(), grad, back.context());
-    fill.finish();
+    write.finish();
   });
   return y;
 }
@@ -45,4 +45,4 @@ template Var<double> rotary(Tape<double>&, Var<double>, double, const Sequences&
 template Var<float> rotary(Tape<float>&, Var<float>, Var<float>);
 template Var<double> rotary(Tape<double>&, Var<double>, Var<double>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

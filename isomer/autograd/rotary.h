@@ -3,7 +3,7 @@
 #include "isomer/autograd/sequences.h"
 #include "isomer/kernels/rotary/rotary.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// By position · base^(−2n/D), each sequence from its own position on.
 template <class T>
@@ -12,4 +12,4 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> rotary(Tape<T>& tape, Var<T> x, Var<T> angle);
 
-}  // namespace isomer
+}  // namespace isomer::ops

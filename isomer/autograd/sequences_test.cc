@@ -13,6 +13,7 @@
 
 namespace isomer {
 namespace {
+using namespace ops;
 using testing::random_values;
 using testing::Values;
 using D = double;

@@ -109,13 +109,13 @@ class Tape {
   // For recomputation.
 
   /// What is made and recorded while it lives is given back when it ends.
-  class Aside {
+  class Scope {
    public:
-    explicit Aside(Tape& tape)
+    explicit Scope(Tape& tape)
         : memory_(tape.memory_, &tape.memories_[tape.memory_ == &tape.memories_[0] ? 1 : 0]),
           scope_(*tape.memory_),
           law_tapes_(tape.law_tapes_used_, tape.law_tapes_used_) {}
-    /// New values are the tape's own again; those made aside are still there.
+    /// New values are the tape's own again; those made in the scope are still there.
     void leave() { memory_.now(); }
 
    private:
@@ -151,7 +151,7 @@ class Tape {
   Context& context_;
   Record record_;
   Profile* profile_ = nullptr;
-  std::array<Workspace, 2> memories_;  // the second for what is made aside
+  std::array<Workspace, 2> memories_;  // the second for what is made in a scope
   Workspace* memory_ = &memories_[0];
   std::optional<Workspace::Scope> scope_;
   std::vector<Closure> closures_;

@@ -11,7 +11,7 @@
 #include "isomer/kernels/elementwise/cumulative.h"
 #include "isomer/kernels/elementwise/sum.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 namespace {
 /// f(number of the token in its sequence, from 1) for every token: [B or 1, T, 1, 1].
@@ -49,10 +49,10 @@ void sums_vjp(Tape<T>& back, View<const T, 4> dy, const Sequences& sequences, Va
                           part.tokens(into), dx.present() ? dx.mode : Accumulate::set, back.context());
   });
   if (!before.wanted()) return;
-  Filling<T> fill(back);
-  const View<T, 3> to = state_view(fill(before));
+  GradientWriter<T> write(back);
+  const View<T, 3> to = state_view(write(before));
   each_element(to.shape, [&](const auto& i) { *element(to, i) = T(*element(dbefore, i)); });
-  fill.finish();
+  write.finish();
 }
 
 /// y = weight · (the running sum), the weight [B or 1, T, 1, 1] or absent.
@@ -111,7 +111,7 @@ Var<T> mean(Tape<T>& tape, Var<T> x) {
   sum_to<T>({.x = x.value, .scale = scale}, y.value, Accumulate::set, tape.context());
   tape.record({y}, [=](Tape<T>& back) {
     const auto dx = back.target(x);
-    sum_to<T>({.x = spread(back.arrived(y), x.shape()), .scale = scale}, dx.view, dx.mode, back.context());
+    sum_to<T>({.x = broadcast(back.arrived(y), x.shape()), .scale = scale}, dx.view, dx.mode, back.context());
   });
   return y;
 }
@@ -160,20 +160,20 @@ Var<T> shift(Tape<T>& tape, Var<T> x, const Along<T>& along) {
   });
   if (along.state != nullptr) *along.state = after;
   tape.record({y, after}, [=](Tape<T>& back) {
-    Filling<T> fill(back);
+    GradientWriter<T> write(back);
     const View<const T, 4> dy = back.arrived(y), dafter = after.wanted() ? back.arrived(after) : View<const T, 4>{};
-    const View<T, 4> dx = fill(x), dbefore = fill(before);
+    const View<T, 4> dx = write(x), dbefore = write(before);
     each_part("shift", sequences, B, L, Placed::no, [&](const SequencePart& part) {
       shift_tokens_vjp<T>(part.tokens(dy), part.states(dafter), part.tokens(dx), part.states(dbefore), back.context());
     });
-    fill.finish();
+    write.finish();
   });
   return y;
 }
 
 namespace {
 template <class T>
-Var<T> local(Tape<T>& tape, Var<T> v, const Spread<T>& weight, const Neighbourhood& near, const Along<T>& along) {
+Var<T> local(Tape<T>& tape, Var<T> v, const Broadcast<T>& weight, const Neighbourhood& near, const Along<T>& along) {
   const Sequences sequences = along.sequences;
   const Var<T> before = along.state != nullptr ? *along.state : Var<T>();
   const Var<T> y = tape.make(v.shape(), {v, weight.var, before});
@@ -193,10 +193,10 @@ Var<T> local(Tape<T>& tape, Var<T> v, const Spread<T>& weight, const Neighbourho
   });
   if (along.state != nullptr) *along.state = after;
   tape.record({y, after}, [=](Tape<T>& back) {
-    Filling<T> fill(back);
+    GradientWriter<T> write(back);
     const View<const T, 4> dy = back.arrived(y);
     const View<const T, 3> dafter = after.wanted() ? state_view(back.arrived(after)) : View<const T, 3>{};
-    const View<T, 4> dv = fill(v), dweight = fill(weight), dbefore = fill(before);
+    const View<T, 4> dv = write(v), dweight = write(weight), dbefore = write(before);
     each([&](const SequencePart& part, const LocalInputs<T>& in) {
       local_sum_vjp<T>(in, near, {.dy = part.tokens(dy), .dstate = part.states(dafter)},
                        {.dv = part.tokens(dv),
@@ -204,7 +204,7 @@ Var<T> local(Tape<T>& tape, Var<T> v, const Spread<T>& weight, const Neighbourho
                         .dstate = part.states(state_view(dbefore))},
                        back.context());
     });
-    fill.finish();
+    write.finish();
   });
   return y;
 }
@@ -226,7 +226,7 @@ Var<T> local_image_sum(Tape<T>& tape, Var<T> v, Var<T> weight, Index rows, Index
 
 template <class T>
 Var<T> append_tokens(Tape<T>& tape, Var<T> a, Var<T> b, const Shape4& shape_of_b) {
-  const Spread<T> last{b, shape_of_b};
+  const Broadcast<T> last{b, shape_of_b};
   const Index before = a.present() ? a.dim(1) : 0;
   const Var<T> y = tape.make({shape_of_b[0], before + shape_of_b[1], shape_of_b[2], shape_of_b[3]}, {a, b});
   const auto first_part = [=](auto x) { return slice(x, 1, 0, before); };
@@ -288,4 +288,4 @@ template Var<double> position(Tape<double>&, Index, Index, const Sequences&);
 template Var<float> position_table(Tape<float>&, Var<float>, Index, Index, const Sequences&);
 template Var<double> position_table(Tape<double>&, Var<double>, Index, Index, const Sequences&);
 
-}  // namespace isomer
+}  // namespace isomer::ops

@@ -3,7 +3,7 @@
 #include "isomer/autograd/sequences.h"
 #include "isomer/kernels/local/local.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// A running sum goes on in double; its state on the tape, if there is one, only carries the gradient.
 template <class T>
@@ -51,4 +51,4 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> position_table(Tape<T>& tape, Var<T> table, Index B, Index tokens, const Sequences& sequences = {});
 
-}  // namespace isomer
+}  // namespace isomer::ops

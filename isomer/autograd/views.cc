@@ -4,7 +4,7 @@
 
 #include "isomer/base/error.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 template <class T>
 Var<T> heads(Var<T> x, Index heads) {
@@ -54,4 +54,4 @@ template Var<double> heads(Var<double>, Index);
 template void split(Tape<float>&, Var<float>, std::span<const Index>, std::span<Var<float>>);
 template void split(Tape<double>&, Var<double>, std::span<const Index>, std::span<Var<double>>);
 
-}  // namespace isomer
+}  // namespace isomer::ops

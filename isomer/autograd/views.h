@@ -4,7 +4,7 @@
 
 #include "isomer/autograd/tape.h"
 
-namespace isomer {
+namespace isomer::ops {
 
 /// [B, T, G, D] as [B, T, heads, G·D / heads]; the last two axes must be dense unless heads = G.
 template <class T>
@@ -23,4 +23,4 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> detach(Tape<T>& tape, Var<T> x);
 
-}  // namespace isomer
+}  // namespace isomer::ops

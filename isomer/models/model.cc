@@ -202,14 +202,14 @@ Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Along& along) 
   if (positions_.present()) {
     Sequences places{.offsets = along.offsets};
     if (along.states != nullptr) places.positions = (*along.states)[0].positions();
-    x = add(tape, x, position_table(tape, positions_, in.B, in.T, places));
+    x = ops::add(tape, x, ops::position_table(tape, positions_, in.B, in.T, places));
   }
   const double rate = pass.dropout ? config_.dropout : 0;
-  return dropout(tape, x,
-                 {.rate = rate,
-                  .seed = pass.seed,
-                  .stream = pass.step * std::uint64_t(streams()),
-                  .first = pass.first * in.T * config_.width});
+  return ops::dropout(tape, x,
+                      {.rate = rate,
+                       .seed = pass.seed,
+                       .stream = pass.step * std::uint64_t(streams()),
+                       .first = pass.first * in.T * config_.width});
 }
 
 template <class T>
@@ -230,7 +230,7 @@ Var<T> Model<T>::run_block(Tape<T>& tape, const Flow& flow, std::size_t layer, c
   if (state != nullptr || (tape.recording() && !pass.recompute))
     forward(tape, flow.in, flow.out);
   else
-    recompute<T>(tape, flow.in, flow.out, forward);
+    ops::recompute<T>(tape, flow.in, flow.out, forward);
   return flow.out[0];
 }
 
@@ -243,20 +243,20 @@ Var<T> Model<T>::blocks(Tape<T>& tape, Var<T> x, const Along& along) const {
 
 template <class T>
 Var<T> Model<T>::pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const {
-  if (in.lengths.empty()) return mean(tape, x);
+  if (in.lengths.empty()) return ops::mean(tape, x);
   const Var<T> weight = tape.make({in.B, in.T, 1, 1}, {});
   for (Index b = 0; b < in.B; ++b)
     for (Index t = 0; t < in.T; ++t) {
       const Index length = in.lengths[std::size_t(b)];
       weight.value(b, t, 0, 0) = t < length ? T(in.T) / T(length) : T(0);
     }
-  return mean(tape, multiply(tape, x, weight));
+  return ops::mean(tape, ops::multiply(tape, x, weight));
 }
 
 template <class T>
 Var<T> Model<T>::decoded(Tape<T>& tape, Var<T> x) const {
-  Var<T> y = add(tape, last_token(x), sine_positions(tape, x.dim(1), config_.width));
-  for (const Decoder& layer : decoder_) y = unary(tape, Unary::gelu, layer.linear(tape, layer.norm(tape, y)));
+  Var<T> y = ops::add(tape, last_token(x), sine_positions(tape, x.dim(1), config_.width));
+  for (const Decoder& layer : decoder_) y = ops::unary(tape, Unary::gelu, layer.linear(tape, layer.norm(tape, y)));
   return y;
 }
 
@@ -265,13 +265,13 @@ ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in,
   const std::span predicted(tape.template keep<std::int64_t>(Index(in.labels.size())), in.labels.size());
   std::ranges::fill(predicted, -1);
   LossResult result;
-  const Var<T> loss = linear_cross_entropy<T>(tape,
-                                              {.x = x,
-                                               .weight = head_,
-                                               .bias = head_bias_,
-                                               .labels = contiguous(in.labels.data(), {x.dim(0), x.dim(1)}),
-                                               .predicted = predicted.data()},
-                                              config_.logit_cap, &result);
+  const Var<T> loss = ops::linear_cross_entropy<T>(tape,
+                                                   {.x = x,
+                                                    .weight = head_,
+                                                    .bias = head_bias_,
+                                                    .labels = contiguous(in.labels.data(), {x.dim(0), x.dim(1)}),
+                                                    .predicted = predicted.data()},
+                                                   config_.logit_cap, &result);
   seed_loss(tape, loss, result.count, pass);
   return {.loss = result.mean, .count = result.count, .correct = result.correct, .predicted = predicted};
 }
@@ -279,8 +279,8 @@ ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in,
 template <class T>
 ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const {
   const Shape4 shape{in.B, 1, 1, config_.outputs};
-  const Var<T> y = linear(tape, x, head_, head_bias_);
-  const Var<T> loss = mean_squared_error(tape, y, values(tape, in.targets, shape));
+  const Var<T> y = ops::linear(tape, x, head_, head_bias_);
+  const Var<T> loss = ops::mean_squared_error(tape, y, values(tape, in.targets, shape));
   seed_loss(tape, loss, in.B, pass);
   const std::span outputs(tape.template keep<float>(y.value.size()), in.targets.size());
   std::transform(y.value.data, y.value.data + y.value.size(), outputs.begin(), [](T number) { return float(number); });
@@ -303,8 +303,8 @@ ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass
 
 template <class T>
 Var<T> Model<T>::projected(Tape<T>& tape, Var<T> x) const {
-  const Var<T> y = linear(tape, x, head_, head_bias_);
-  return config_.logit_cap > 0 ? unary(tape, Unary::softcap, y, {.a = config_.logit_cap}) : y;
+  const Var<T> y = ops::linear(tape, x, head_, head_bias_);
+  return config_.logit_cap > 0 ? ops::unary(tape, Unary::softcap, y, {.a = config_.logit_cap}) : y;
 }
 
 template <class T>
@@ -315,7 +315,7 @@ ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass&
   switch (config_.kind) {
     case ModelKind::language: return {hidden, projected(tape, hidden)};
     case ModelKind::autoencoder: return {hidden, projected(tape, decoded(tape, hidden))};
-    case ModelKind::regression: return {hidden, linear(tape, last_token(hidden), head_, head_bias_)};
+    case ModelKind::regression: return {hidden, ops::linear(tape, last_token(hidden), head_, head_bias_)};
     default: return {hidden, projected(tape, pooled(tape, hidden, in))};
   }
 }
@@ -330,7 +330,7 @@ std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, cons
   check_input(in);
   const auto finite = [](Var<T> x) { return all_finite<T>({x.value.data, std::size_t(x.value.size())}); };
   tape.clear();
-  const typename Tape<T>::Aside aside(tape);
+  const typename Tape<T>::Scope scope(tape);
   return tape.without_recording([&]() -> std::string {
     const Along along{pass, in.offsets};
     Var<T> x = front(tape, in, along);
@@ -361,7 +361,7 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
 template <class T>
 void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& visit) const {
   check_input(in);
-  const typename Tape<T>::Aside aside(tape);
+  const typename Tape<T>::Scope scope(tape);
   tape.without_recording([&] {
     const Pass plain;
     const Along along{plain, in.offsets};

@@ -62,7 +62,8 @@ Var<T> Model<T>::streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, std
                           ModelState<T>& state) const {
   Var<T> x = (*embedding_)(tape, tokens);
   const Sequences places{.offsets = offsets, .positions = state.positions()};
-  if (positions_.present()) x = add(tape, x, position_table(tape, positions_, tokens.shape[0], tokens.shape[1], places));
+  if (positions_.present())
+    x = ops::add(tape, x, ops::position_table(tape, positions_, tokens.shape[0], tokens.shape[1], places));
   const std::span<Flow> flow = flows(tape);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     MixerPass<T> pass = flow_into(flow, layer, x).pass();
@@ -93,7 +94,7 @@ View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> 
   const View<T, 2> logits = state.logits(V);
   const Index stretch = std::max<Index>(1, kStretch / B);
   for (Index begin = 0; begin < n; begin += stretch) {
-    const typename Tape<T>::Aside aside(tape);
+    const typename Tape<T>::Scope scope(tape);
     tape.without_recording([&] {
       const Index size = std::min(stretch, n - begin);
       // Of packed sequences, what is outside of the stretch is left out.

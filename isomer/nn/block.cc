@@ -9,7 +9,7 @@ namespace {
 template <class T>
 Var<T> residual(Tape<T>& tape, Var<T> x, Var<T> branch, DropoutOptions options, std::uint64_t half) {
   options.stream += half;
-  return add(tape, x, dropout(tape, branch, options));
+  return ops::add(tape, x, ops::dropout(tape, branch, options));
 }
 }  // namespace
 

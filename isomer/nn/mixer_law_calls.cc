@@ -29,8 +29,8 @@ template <class T>
 LawView input_of(const graph::Law& work, std::size_t place, Var<T> x, const LawSizes& sizes) {
   const Axes& axes = axes_of_value(*work.law, work.given, work.law->law().inputs()[place], x.shape(), sizes);
   const ValueShape to = repeated(axes, x.shape(), sizes);
-  if (x.dim(2) > 1 && x.dim(3) > 1 && to[2] == 1) x = heads(x, 1);
-  return tensor_of_value(law_view(spread(x.value, to)), axes);
+  if (x.dim(2) > 1 && x.dim(3) > 1 && to[2] == 1) x = ops::heads(x, 1);
+  return tensor_of_value(law_view(broadcast(x.value, to)), axes);
 }
 }  // namespace
 

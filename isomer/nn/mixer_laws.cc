@@ -8,23 +8,23 @@ namespace isomer {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Law& work) {
-  LawVars<T> vars;
+  ops::LawVars<T> vars;
   for (std::size_t i = 0; i < work.places.size(); ++i) vars[work.places[i]] = in(i);
   if (pass_.state != nullptr) return law_on_values(vars);
   if (state_ == nullptr)
-    return law<T>(tape_, mixer_.law_at(at_, pass_.window), vars, {.form = pass_.form, .offsets = sequences_.offsets});
+    return ops::law<T>(tape_, mixer_.law_at(at_, pass_.window), vars, {.form = pass_.form, .offsets = sequences_.offsets});
   NodeState<T>& kept = state_->node(int(at_));
   if (!kept.streams.empty()) return law_on_streams(work, vars, kept.streams);
   std::array<LawView, kMostTensors> states;
   for (auto& array : kept.arrays) states[array.place] = array.tensor();
-  return law<T>(
+  return ops::law<T>(
       tape_, *work.law, vars,
       {.form = pass_.form, .offsets = sequences_.offsets, .states = std::span(states).first(work.law->law().states().size())});
 }
 
 template <class T>
-Var<T> MixerRun<T>::law_on_streams(const graph::Law& work, const LawVars<T>& vars, std::span<Copied<LawStream>> streams) {
-  if (streams.size() == 1) return law<T>(tape_, *work.law, vars, {.stream = streams[0].get()});
+Var<T> MixerRun<T>::law_on_streams(const graph::Law& work, const ops::LawVars<T>& vars, std::span<Copied<LawStream>> streams) {
+  if (streams.size() == 1) return ops::law<T>(tape_, *work.law, vars, {.stream = streams[0].get()});
   Var<T> y;
   Index i = 0;
   for (const Sequence& one : sequences("mixer", x_.dim(0), tokens(), sequences_.offsets)) {
@@ -34,10 +34,10 @@ Var<T> MixerRun<T>::law_on_streams(const graph::Law& work, const LawVars<T>& var
       if (x.shape[0] > 1) x = slice(x, 0, one.batch, 1);
       return x.shape[1] > 1 ? slice(x, 1, one.first, one.length) : x;
     };
-    LawVars<T> parts = vars;
+    ops::LawVars<T> parts = vars;
     for (Var<T>& var : parts)
       if (var.present()) var = Tape<T>::alias(var, own(var.value));
-    const Var<T> part = law<T>(tape_, *work.law, parts, {.stream = &stream});
+    const Var<T> part = ops::law<T>(tape_, *work.law, parts, {.stream = &stream});
     if (!y.present()) y = tape_.make({x_.dim(0), tokens(), part.dim(2), part.dim(3)}, {});
     copy<T>(part.value, own(y.value), tape_.context());
   }
@@ -45,7 +45,7 @@ Var<T> MixerRun<T>::law_on_streams(const graph::Law& work, const LawVars<T>& var
 }
 
 template <class T>
-Var<T> MixerRun<T>::law_on_values(LawVars<T>& vars) {
+Var<T> MixerRun<T>::law_on_values(ops::LawVars<T>& vars) {
   auto& node = pass_.state->node(at_);
   const BoundLaw& bound = mixer_.law_at(at_, pass_.window);
   const Law& own = bound.law();
@@ -56,15 +56,15 @@ Var<T> MixerRun<T>::law_on_values(LawVars<T>& vars) {
     for (std::size_t place = 0; place < own.inputs().size(); ++place) {
       Var<T>& var = vars[place];
       if (!var.present() || !own.inputs()[place].all()[0].has(Letter::S)) continue;
-      var = node.vars[place] = append_tokens(tape_, node.vars[place], var, {x_.dim(0), tokens(), var.dim(2), var.dim(3)});
+      var = node.vars[place] = ops::append_tokens(tape_, node.vars[place], var, {x_.dim(0), tokens(), var.dim(2), var.dim(3)});
     }
-    return law<T>(tape_, bound, vars, {.form = pass_.form});
+    return ops::law<T>(tape_, bound, vars, {.form = pass_.form});
   }
   const std::span<const StateSpec> states = own.states();
   for (std::size_t i = 0; i < states.size(); ++i)
     if (node.vars[i].present()) vars[states[i].input] = node.vars[i];
-  return law<T>(tape_, bound, vars,
-                {.form = pass_.form, .offsets = sequences_.offsets, .finals = std::span(node.vars).first(states.size())});
+  return ops::law<T>(tape_, bound, vars,
+                     {.form = pass_.form, .offsets = sequences_.offsets, .finals = std::span(node.vars).first(states.size())});
 }
 
 template Var<float> MixerRun<float>::run(const graph::Law&);

@@ -46,7 +46,7 @@ class MixerRun {
     held_ = state_var(kept<3>());
     return {sequences_, &held_};
   }
-  [[nodiscard]] AlongSum<T> along_sum() {
+  [[nodiscard]] ops::AlongSum<T> along_sum() {
     if (pass_.state != nullptr) {
       auto& node = pass_.state->node(at_);
       return {{sequences_, &node.vars[0]}, state_view(contiguous(node.sum.data(), node.vars[0].shape()))};
@@ -95,9 +95,9 @@ class MixerRun {
   // Laws (mixer_laws.cc).
   Var<T> run(const graph::Law&);
   /// Each sequence on a stream of its own.
-  Var<T> law_on_streams(const graph::Law& work, const LawVars<T>& vars, std::span<Copied<LawStream>> streams);
+  Var<T> law_on_streams(const graph::Law& work, const ops::LawVars<T>& vars, std::span<Copied<LawStream>> streams);
   /// With states as values of the tape.
-  Var<T> law_on_values(LawVars<T>& vars);
+  Var<T> law_on_values(ops::LawVars<T>& vars);
 
   const Mixer<T>& mixer_;
   Tape<T>& tape_;

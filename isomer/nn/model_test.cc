@@ -35,7 +35,7 @@ struct Model {
   Var<T> loss(Tape<T>& tape, const DropoutOptions& dropout = {.rate = 0}) {
     const auto matrix = [](const auto& list) { return contiguous(list.data(), {kB, kT}); };
     const Var<T> x = second.forward(tape, first.forward(tape, embedding(tape, matrix(ids)), dropout));
-    return linear_cross_entropy<T>(tape, {.x = norm(tape, x), .weight = embedding.weight(), .labels = matrix(labels)});
+    return ops::linear_cross_entropy<T>(tape, {.x = norm(tape, x), .weight = embedding.weight(), .labels = matrix(labels)});
   }
 };
 

@@ -34,7 +34,7 @@ Linear<T>::Linear(Parameters<T>& parameters, const std::string& name, Index inpu
 
 template <class T>
 Var<T> Linear<T>::operator()(Tape<T>& tape, Var<T> x) const {
-  return linear(tape, x, weight_, bias_);
+  return ops::linear(tape, x, weight_, bias_);
 }
 
 template <class T>
@@ -46,7 +46,7 @@ NormLayer<T>::NormLayer(Parameters<T>& parameters, const std::string& name, Inde
 
 template <class T>
 Var<T> NormLayer<T>::operator()(Tape<T>& tape, Var<T> x) const {
-  return norm(tape, x, options_, weight_, bias_);
+  return ops::norm(tape, x, options_, weight_, bias_);
 }
 
 template <class T>
@@ -56,7 +56,7 @@ Embedding<T>::Embedding(Parameters<T>& parameters, const std::string& name, Inde
 
 template <class T>
 Var<T> Embedding<T>::operator()(Tape<T>& tape, View<const std::int64_t, 2> ids) const {
-  return embedding(tape, ids, weight_);
+  return ops::embedding(tape, ids, weight_);
 }
 
 std::string_view name_of(MlpKind kind) { return kMlps[std::size_t(kind)]; }
@@ -88,12 +88,12 @@ Mlp<T>::Mlp(Parameters<T>& parameters, const std::string& name, Index width, con
 
 template <class T>
 Var<T> Mlp<T>::operator()(Tape<T>& tape, Var<T> x) const {
-  const Var<T> up = linear(tape, x, up_, up_bias_);
-  if (kind_ == MlpKind::gelu) return down_(tape, unary(tape, Unary::gelu, up));
+  const Var<T> up = ops::linear(tape, x, up_, up_bias_);
+  if (kind_ == MlpKind::gelu) return down_(tape, ops::unary(tape, Unary::gelu, up));
   const Index hidden = up.dim(3) / 2;
   std::array<Var<T>, 2> halves;
-  split<T>(tape, up, std::array<Index, 2>{hidden, hidden}, halves);
-  return down_(tape, gated(tape, Unary::silu, halves[0], halves[1]));
+  ops::split<T>(tape, up, std::array<Index, 2>{hidden, hidden}, halves);
+  return down_(tape, ops::gated(tape, Unary::silu, halves[0], halves[1]));
 }
 
 template class Linear<float>;

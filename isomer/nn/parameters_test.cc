@@ -65,7 +65,7 @@ TEST(Parameters, GetTheirGradientsFromTheTape) {
     p.store.zero_gradients();
     // Two uses add up; the second step starts anew.
     for (int use = 0; use < 2; ++use) {
-      tape.backward(linear(tape, tape.input(contiguous(x.data(), {1, 1, 1, 3})), p.weight, p.bias));
+      tape.backward(ops::linear(tape, tape.input(contiguous(x.data(), {1, 1, 1, 3})), p.weight, p.bias));
       tape.clear();
     }
     EXPECT_EQ(p.store.find("k.weight").gradient()[4], 4.0);
@@ -166,8 +166,8 @@ TEST(StoredParameters, AreReadByProducts) {
     for (const Stored* weights : {&stored, &wide}) {
       Tape<float> tape(context);
       const Var<float> x = tape.input(contiguous(numbers.data(), {2, 7, 2, 5}), true);
-      const Var<float> y = head_linear(tape, x, weights->heads);
-      const Var<float> first = Tape<float>::part(x, slice(x.value, 2, 0, 1)), z = linear(tape, first, weights->block);
+      const Var<float> y = ops::head_linear(tape, x, weights->heads);
+      const Var<float> first = Tape<float>::part(x, slice(x.value, 2, 0, 1)), z = ops::linear(tape, first, weights->block);
       auto& all = seen.emplace_back(y.value.data, y.value.data + y.value.size());
       all.insert(all.end(), z.value.data, z.value.data + z.value.size());
       EXPECT_EQ(z.value(1, 6, 0, 3), 0.0f) << "a part without a name is zero";

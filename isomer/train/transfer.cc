@@ -84,18 +84,18 @@ class Pupil {
     double scale = 1;
     Var<float> loss;
     if (report_.weights) {
-      loss = attention_divergence<float>(tape,
-                                         {.features_q = own[std::size_t(ours_.q)],
-                                          .features_k = own[std::size_t(ours_.k)],
-                                          .q = theirs[std::size_t(theirs_.q)].value,
-                                          .k = theirs[std::size_t(theirs_.k)].value},
-                                         options_);
+      loss = ops::attention_divergence<float>(tape,
+                                              {.features_q = own[std::size_t(ours_.q)],
+                                               .features_k = own[std::size_t(ours_.k)],
+                                               .q = theirs[std::size_t(theirs_.q)].value,
+                                               .k = theirs[std::size_t(theirs_.k)].value},
+                                              options_);
     } else {
       const Var<float> y = theirs.back();
       double squares = 0;
       for (Index i = 0; i < y.value.size(); ++i) squares += double(y.value.data[i]) * double(y.value.data[i]);
       scale = double(y.value.size()) / std::max(squares, 1e-30);
-      loss = mean_squared_error(tape, own.back(), tape.input(y.value));
+      loss = ops::mean_squared_error(tape, own.back(), tape.input(y.value));
     }
     const double value = scale * double(loss.value.data[0]);
     if (tape.recording()) learn(tape, loss, scale, factor, value);
