@@ -99,8 +99,8 @@ TEST(SixthLaw, HasGradientsOfItsStates) {
        testing::random_values({2, 1, 1, N}, 3)},
       [&](Tape<D>& tape, std::span<const Var<D>> in) {
         std::array<Var<D>, 1> last;
-        (void)law<D>(tape, bound, {in[0], in[1], in[2]}, {.finals = last});
-        return law<D>(tape, bound, {in[0], in[1], last[0]});
+        (void)ops::law<D>(tape, bound, {in[0], in[1], in[2]}, {.finals = last});
+        return ops::law<D>(tape, bound, {in[0], in[1], last[0]});
       });
 }
 
