@@ -95,11 +95,12 @@ void Builder::only_with(bool used, std::string_view with, std::initializer_list<
 Builder::HeadSizes Builder::head_sizes(const HeadDefaults& fallback) {
   const Index heads = size("heads", fallback.heads, "heads");
   const auto each = [&](const char* name, const char* help, Index total, Index own) {
-    if (own == 0 && settings_.find(name) == settings_.end()) {
+    if (own == 0) {
       if (total == 0) total = width();
       Index nearest = heads;
       while (total % nearest != 0) --nearest;
-      require(nearest == heads, preset(), "expected heads that divide the ", name, " width of ", total, ", got ", heads,
+      const bool given = settings_.find(name) != settings_.end();
+      require(given || nearest == heads, preset(), "expected heads that divide the ", name, " width of ", total, ", got ", heads,
               "; heads=", nearest, " is the nearest below");
       own = total / heads;
     }

@@ -1,5 +1,6 @@
 // What the builder refuses and how it says so, and a preset that is written here.
 #include "isomer/mixers/builder.h"
+#include "isomer/mixers/fingerprint.h"
 
 #include <gtest/gtest.h>
 
@@ -81,6 +82,14 @@ TEST(Builder, OptionsAreResolvedInTheGraph) {
   EXPECT_TRUE(graph::causal(graph));
   EXPECT_FALSE(graph::causal(build_mixer("softmax", {.width = 64}, {{"causal", "false"}})));
   EXPECT_FALSE(graph::causal(build_mixer("linear-elu", {.width = 64}, {{"causal", "false"}})));
+}
+
+TEST(Builder, AGivenSizeHasTheDefaultThatItReplaces) {
+  for (const MixerOption& option : options_of(find_preset("gla"), {.width = 64}, {{"heads", "2"}, {"key", "8"}}))
+    if (option.name == "key") EXPECT_EQ(option.fallback, "16");
+  // Given or not, the default is no part of what identifies a mixer.
+  EXPECT_EQ(graph::fingerprint(build_mixer("gla", {.width = 64}, {{"heads", "2"}, {"key", "16"}})),
+            graph::fingerprint(build_mixer("gla", {.width = 64}, {{"heads", "2"}})));
 }
 
 TEST(Builder, KeepsOnlyWhatTheOutputNeeds) {

@@ -92,6 +92,7 @@ TEST(Examples, Models) {
   Parameters<float> parameters;
   // from isomer/models/executor.h
   const Model<float> model(config, parameters);
+  initialise(parameters, seed);
   Executor<float> executor(model, context, Record::yes);  // training
   const ModelResult r = executor.loss({.B = 32, .T = 128, .tokens = tokens, .labels = labels}, {.seed = seed, .step = step});
   executor.backward();  // adds to the gradients of all parameters
