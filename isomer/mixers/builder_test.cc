@@ -1,10 +1,12 @@
 // What the builder refuses and how it says so, and a preset that is written here.
 #include "isomer/mixers/builder.h"
-#include "isomer/mixers/fingerprint.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "isomer/base/error.h"
+#include "isomer/mixers/fingerprint.h"
 #include "isomer/mixers/parts.h"
 #include "tests/error_of.h"
 
@@ -85,8 +87,10 @@ TEST(Builder, OptionsAreResolvedInTheGraph) {
 }
 
 TEST(Builder, AGivenSizeHasTheDefaultThatItReplaces) {
-  for (const MixerOption& option : options_of(find_preset("gla"), {.width = 64}, {{"heads", "2"}, {"key", "8"}}))
-    if (option.name == "key") EXPECT_EQ(option.fallback, "16");
+  const std::vector<MixerOption> options = options_of(find_preset("gla"), {.width = 64}, {{"heads", "2"}, {"key", "8"}});
+  const auto key = std::ranges::find(options, "key", &MixerOption::name);
+  ASSERT_NE(key, options.end());
+  EXPECT_EQ(key->fallback, "16");
   // Given or not, the default is no part of what identifies a mixer.
   EXPECT_EQ(graph::fingerprint(build_mixer("gla", {.width = 64}, {{"heads", "2"}, {"key", "16"}})),
             graph::fingerprint(build_mixer("gla", {.width = 64}, {{"heads", "2"}})));
