@@ -15,7 +15,7 @@ using nlohmann::json;
 
 TEST_F(Cli, HelpsWithAnExample) {
   for (const std::string command : {"", "apply ", "check ", "bench ", "list ", "show ", "tasks ", "train ", "sweep ", "eval ",
-                                    "generate ", "logits ", "convert ", "runs ", "completion "}) {
+                                    "generate ", "logits ", "convert ", "runs ", "study ", "completion "}) {
     const Result help = run(command + "--help");
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;
@@ -129,7 +129,8 @@ TEST_F(Cli, AFullDiskIsAFailure) {
 TEST_F(Cli, TablesAsCommaSeparatedValues) {
   const Result list = run("list --csv");
   EXPECT_EQ(list.status, 0) << list.err;
-  EXPECT_TRUE(list.out.starts_with("preset,law,source,state_floats,state_grows,parameters,flops_per_token,summary\n")) << list.out;
+  EXPECT_TRUE(list.out.starts_with("preset,law,source,state_floats,state_grows,parameters,flops_per_token,summary\n"))
+      << list.out;
   EXPECT_EQ(list.out.find("One layer of width"), std::string::npos);
   EXPECT_EQ(run("list --csv --json").status, 2);
 }

@@ -118,6 +118,7 @@ struct CommandEntry {
 [[nodiscard]] Command list_command(Options& options);
 [[nodiscard]] Command show_command(Options& options);
 [[nodiscard]] Command tasks_command(Options& options);
+[[nodiscard]] Command study_command(Options& options);
 [[nodiscard]] Command completion_command(Options& options);
 
 }  // namespace isomer::cli

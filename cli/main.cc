@@ -18,5 +18,6 @@ int main(int argc, char** argv) {
                       {"logits", "A model on the tokens of a file", logits_command},
                       {"convert", "Other mixers in a trained model", convert_command},
                       {"runs", "A table of runs", runs_command},
+                      {"study", "The claims of the sources, measured here", study_command},
                       {"completion", "A script that lets a shell complete commands", completion_command}});
 }

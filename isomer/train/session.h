@@ -61,6 +61,7 @@ class Session {
   void reduce_with(Reduction reduction) { reduction_ = std::move(reduction); }
   struct EvalOptions {
     Index examples = 512, batch = 0;  // 0: the recipe's
+    Index first = 0;                  // the first of them: those of another choice were seen by nobody
   };
   [[nodiscard]] EvalReport evaluate(const EvalOptions& options);
 

@@ -1,0 +1,117 @@
+#include "isomer/study/cell.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "isomer/base/error.h"
+#include "isomer/base/stopwatch.h"
+
+namespace isomer::study {
+
+namespace {
+// Looks of a run at its validation examples, unless the recipe says how often.
+constexpr Index kLooks = 20;
+// Test examples follow those of validation.
+constexpr Index kTestFactor = 2;
+
+double worst(bool lower_is_better) { return lower_is_better ? std::numeric_limits<double>::infinity() : 0; }
+
+/// Is the mean of the last quarter of the looks better than that of the quarter before, by more than 1 % of it?
+bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) {
+  const std::size_t quarter = curve.size() / 4;
+  if (quarter == 0) return true;
+  double last = 0, before = 0;
+  for (std::size_t i = 0; i < quarter; ++i) {
+    last += curve[curve.size() - 1 - i].value;
+    before += curve[curve.size() - 1 - quarter - i].value;
+  }
+  return lower_is_better ? last < 0.99 * before : last > 1.01 * before;
+}
+
+bool reached(const TrainRecipe& recipe, double value, bool lower_is_better) {
+  return recipe.stop_at > 0 && (lower_is_better ? value <= recipe.stop_at : value >= recipe.stop_at);
+}
+
+/// FNV-1a, twice with different starts: 128 bits.
+std::string hash(const std::string& text) {
+  std::string digits;
+  for (std::uint64_t h : {0xcbf29ce484222325ULL, 0x84222325cbf29ce4ULL}) {
+    for (const char c : text) h = (h ^ std::uint8_t(c)) * 0x100000001b3ULL;
+    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(h >> shift) & 15];
+  }
+  return digits;
+}
+}  // namespace
+
+Recipe recipe_of(const Cell& cell) {
+  Overrides all = cell.overrides;
+  for (const char* key : {"train.seed=", "task.seed="}) all.push_back(key + std::to_string(cell.seed));
+  return parse_recipe(parse_toml(cell.recipe, "the claim's recipe"), all);
+}
+
+std::string key_of(const Cell& cell, Isa isa) {
+  return hash(to_toml(resolved(recipe_of(cell))) + "\nprobe " + (cell.probe == nullptr ? "" : cell.probe->name) + "\nisa " +
+              std::string(name_of(isa)) + "\nversion " + std::to_string(kCellVersion));
+}
+
+CellResult run_cell(const Cell& cell, Context& context, const CellProgress& progress) {
+  const Recipe recipe = recipe_of(cell);
+  const TrainRecipe& train = recipe.train;
+  const Stopwatch watch;
+  Session session(recipe, context);
+  const Index examples = train.eval_examples,
+              every = train.eval_every > 0 ? train.eval_every : std::max<Index>(1, train.steps / kLooks);
+  CellResult result{.key = key_of(cell, context.isa()), .parameters = session.parameters().trained_size()};
+  result.lower_is_better = lower_is_better(session.task().shape().metric);
+  double tokens = 0, seconds = 0;
+  try {
+    for (bool done = false; !done;) {
+      const StepReport step = session.step();
+      tokens += double(step.tokens), seconds += step.seconds;
+      done = step.step == train.steps;
+      if (progress && !progress(double(step.step) / double(train.steps))) throw Error("stopped");
+      if (step.step % every != 0 && !done) continue;
+      const EvalReport look = session.evaluate({.examples = examples});
+      result.curve.push_back({step.step, step.loss, look.value});
+      done = done || reached(train, look.value, result.lower_is_better);
+    }
+    const EvalReport test = session.evaluate({.examples = kTestFactor * examples, .first = examples});
+    result.value = test.value, result.loss = test.loss, result.validation = result.curve.back().value;
+    if (cell.probe != nullptr) result.numbers = cell.probe->measure(session, context);
+  } catch (const NotFinite&) {
+    result.diverged = true;
+    result.value = result.validation = worst(result.lower_is_better);
+    result.loss = std::numeric_limits<double>::infinity();
+  }
+  result.improving = !result.diverged && !reached(train, result.validation, result.lower_is_better) &&
+                     still_improving(result.curve, result.lower_is_better);
+  result.steps = session.steps_done();
+  result.seconds = watch.seconds();
+  result.tokens_per_s = seconds > 0 ? tokens / seconds : 0;
+  return result;
+}
+
+const CellResult& Cells::operator()(const Cell& cell) const {
+  const auto found = results_.find(key_of(cell, isa_));
+  require(found != results_.end(), "study", "expected the cell to have been run");
+  return found->second;
+}
+
+std::size_t Cells::best(const std::vector<Cell>& candidates, Index seeds) const {
+  std::size_t best = 0;
+  double best_score = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    double score = 0;
+    for (Index seed = 1; seed <= seeds; ++seed) {
+      Cell cell = candidates[i];
+      cell.seed = std::uint64_t(seed);
+      const CellResult& result = (*this)(cell);
+      score += result.lower_is_better ? -result.validation : result.validation;
+    }
+    if (score > best_score) best = i, best_score = score;
+  }
+  return best;
+}
+
+}  // namespace isomer::study

@@ -1,0 +1,144 @@
+// "Understanding the differences in Foundation Models: Attention, State Space Models, and Recurrent Neural Networks" (the
+// Dynamical Systems Framework), Sieber et al. 2024.
+#include <algorithm>
+#include <cmath>
+
+#include "isomer/base/error.h"
+#include "isomer/laws/law.h"
+#include "isomer/mixers/preset.h"
+#include "isomer/nn/mixer_dsf.h"
+#include "isomer/nn/small_layer.h"
+#include "isomer/study/claims/sources.h"
+#include "isomer/study/lab.h"
+
+namespace isomer::study {
+
+namespace {
+
+/// The laws of a small layer of the preset on random inputs.
+std::vector<LawCall> law_calls(std::string_view preset, Context& context) {
+  SmallLayer<double> layer(build_mixer(preset, {.width = 16}));
+  Tape<double> tape(context, Record::no);
+  return layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape));
+}
+
+Claim every_mixer() {
+  return {.id = "dsf.every-mixer",
+          .statement =
+              "Attention, state-space models and gated recurrences are all one linear recurrence h = L h + B u, y = C h + D u.",
+          .quantity =
+              "largest difference between a preset's laws and their systems (by the recurrence and as a matrix), over all causal "
+              "presets, relative to the largest output",
+          .rule = all_of({at_most("largest difference", 1e-10), at_least("presets", 30)}),
+          .published = {{.name = "an identity", .where = "section 3, equations 2 to 21"}},
+          .measure = [](const Budget&, Context& context, Evidence& found) {
+            double worst = 0, count = 0;
+            for (const Preset* preset : presets()) {
+              if (!graph::causal(build_mixer(*preset, {.width = 16}))) continue;
+              for (const LawCall& call : law_calls(preset->name, context)) worst = std::max(worst, dsf_error(call));
+              ++count;
+            }
+            found.put("largest difference", worst);
+            found.put("presets", count);
+          }};
+}
+
+/// The smallest and largest |eigenvalue| of any token but the first.
+DsfView::Range eigenvalue_range(std::string_view preset, Context& context) {
+  DsfView::Range all{1e300, 0};
+  for (const LawCall& call : law_calls(preset, context))
+    for (const DsfView& view : dsf_views(call)) {
+      const DsfView::Range range = view.size_range();
+      all = {std::min(all.low, range.low), std::max(all.high, range.high)};
+    }
+  return all;
+}
+
+Claim eigenvalues_above_one() {
+  return {.id = "dsf.eigenvalues",
+          .statement =
+              "The transition of softmax and linear attention, a ratio of denominators, exceeds 1; that of SSD (Mamba-2) stays "
+              "between 0 and 1.",
+          .quantity = "smallest and largest eigenvalue of L over tokens and heads of a layer with random weights and inputs",
+          .rule = all_of({at_least("softmax, largest", 1.05), at_least("linear attention, largest", 1.05),
+                          at_most("SSD, largest", 1), at_least("SSD, smallest", 0)}),
+          .published = {{.name = "softmax and linear attention exceed 1, SSD does not", .where = "section 4, direction only"}},
+          .measure = [](const Budget&, Context& context, Evidence& found) {
+            const auto put = [&](const char* name, std::string_view preset) {
+              const DsfView::Range range = eigenvalue_range(preset, context);
+              found.put(std::string(name) + ", smallest", range.low);
+              found.put(std::string(name) + ", largest", range.high);
+            };
+            put("softmax", "softmax");
+            put("linear attention", "linear-elu");
+            put("SSD", "mamba2");
+          }};
+}
+
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+
+Claim ssd_is_separable() {
+  return {
+      .id = "dsf.ssd-is-attention",
+      .statement =
+          "SSD is separable attention whose normaliser only grows: eta = exp(a sum of steps). Its decay is a reversed sigmoid "
+          "to a power.",
+      .quantity =
+          "largest difference between the scalar_decay law and separable attention; and between exp(-a softplus(x)) and "
+          "sigmoid(-x)^a",
+      .rule = all_of({at_most("attention against SSD", 1e-12), at_most("reversed sigmoid", 1e-14)}),
+      .published = {{.name = "identities", .where = "section 4.2 and equation 23"}},
+      .measure = [](const Budget&, Context& context, Evidence& found) {
+        Rng rng{1};
+        const Index T = 48, N = 8, V = 8;
+        const double a = 0.7;
+        const Matrix q = gaussian(T, N, rng), b = gaussian(T, N, rng), v = gaussian(T, V, rng);
+        Tensors in;
+        const auto tensor = [T](const Matrix& x) {
+          Tensor to(Type::f64, {1, T, 1, x.columns});
+          std::ranges::copy(x.values, to.data<double>());
+          return to;
+        };
+        std::vector<double> step(std::size_t(T), 0.0), total(std::size_t(T), 0.0);
+        Matrix keys = b;
+        Tensor log_decay(Type::f64, {1, T, 1});
+        double sum = 0, sigmoid_error = 0;
+        for (Index t = 0; t < T; ++t) {
+          const double x = rng.normal();
+          step[std::size_t(t)] = softplus(x);
+          total[std::size_t(t)] = sum += step[std::size_t(t)];
+          for (Index c = 0; c < N; ++c) keys(t, c) = step[std::size_t(t)] * b(t, c);
+          log_decay.data<double>()[t] = -a * step[std::size_t(t)];
+          sigmoid_error = std::max(sigmoid_error, std::abs(std::exp(-a * softplus(x)) - std::pow(1 / (1 + std::exp(x)), a)));
+        }
+        in.emplace("q", tensor(q)), in.emplace("k", tensor(keys)), in.emplace("v", tensor(v));
+        in.emplace("log_decay", std::move(log_decay));
+        const Tensors out = apply(find_law("scalar_decay"),
+                                  {.inputs = in, .settings = {{"scale", "1"}}, .form = Form::automatic, .context = context});
+        Matrix ssd{T, V}, separable{T, V};
+        std::copy_n(out.at("o").data<double>(), ssd.values.size(), ssd.values.data());
+        for (Index t = 0; t < T; ++t)
+          for (Index s = 0; s <= t; ++s) {
+            // psi_s = step_s eta_s b_s over eta_t, the ratio taken in the exponent.
+            const double weight =
+                row_product(q, t, b, s) * step[std::size_t(s)] * std::exp(a * (total[std::size_t(s)] - total[std::size_t(t)]));
+            for (Index c = 0; c < V; ++c) separable(t, c) += weight * v(s, c);
+          }
+        found.put("attention against SSD", largest_difference(ssd, separable));
+        found.put("reversed sigmoid", sigmoid_error);
+      }};
+}
+
+}  // namespace
+
+Source dynamical_systems() {
+  return {
+      .id = "dsf",
+      .title = "Sieber et al. 2024, Understanding the differences in Foundation Models (Dynamical Systems Framework)",
+      .about =
+          "Attention, state-space models and recurrent networks in one representation: h = L h + B u, y = C h + D u. What tells "
+          "them apart is the size of the state, and how the normaliser enters the transition.",
+      .claims = {every_mixer(), eigenvalues_above_one(), ssd_is_separable()}};
+}
+
+}  // namespace isomer::study

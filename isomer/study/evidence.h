@@ -1,0 +1,68 @@
+#pragma once
+// What an experiment found, before anybody judges it: named quantities and series, a value for each seed.
+//
+//   Evidence found;
+//   found.add("softmax", 0.99);                      // of seed 1; call it again for the next
+//   found.put("largest error", 3e-15, 1e-15);        // no seed enters: the value and a bound of its error
+//   found.add("linear attention", 16, 0.35);         // a point of a series, at x = 16
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isomer/study/statistics.h"
+
+namespace isomer::study {
+
+struct Quantity {
+  std::string name, unit = {};
+  std::vector<double> values = {};  // a value for each seed, or one without seeds
+  bool analytic = false;
+  double error = 0;  // analytic: a bound
+
+  [[nodiscard]] Interval interval() const { return analytic ? bounded(values.at(0), error) : bootstrap(values); }
+};
+
+struct Point {
+  double x = 0;
+  std::vector<double> values = {};
+  bool analytic = false;
+
+  [[nodiscard]] Interval interval() const { return analytic ? bounded(values.at(0), 0) : bootstrap(values); }
+};
+
+struct Series {
+  std::string name;
+  std::vector<Point> points = {};  // by rising x
+};
+
+/// How a claim's series are to be drawn. `kind`: lines | loglog | bars | matrix | scatter.
+struct Figure {
+  std::string kind = "lines", x = {}, y = {}, caption = {};
+};
+
+class Evidence {
+ public:
+  /// A value of the next seed.
+  void add(std::string_view quantity, double value);
+  /// A value without seeds, known up to `error`.
+  void put(std::string_view quantity, double value, double error = 0);
+  /// A value of the next seed at a point of a series.
+  void add(std::string_view series, double x, double value);
+  /// A point of a series without seeds.
+  void put_point(std::string_view series, double x, double value);
+  void set_unit(std::string_view quantity, std::string_view unit);
+
+  [[nodiscard]] const std::vector<Quantity>& quantities() const { return quantities_; }
+  [[nodiscard]] const std::vector<Series>& series() const { return series_; }
+  /// Throw Error when there is none of that name.
+  [[nodiscard]] const Quantity& quantity(std::string_view name) const;
+  [[nodiscard]] const Series& series(std::string_view name) const;
+
+ private:
+  Quantity& named(std::string_view quantity);
+  Point& point(std::string_view series, double x);
+  std::vector<Quantity> quantities_;
+  std::vector<Series> series_;
+};
+
+}  // namespace isomer::study

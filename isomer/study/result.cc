@@ -1,0 +1,151 @@
+#include "isomer/study/result.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "isomer/base/error.h"
+#include "isomer/io/text.h"
+
+namespace isomer::study {
+
+namespace {
+Json to_json(const Result::Measured& m) {
+  return Json::object({{"name", m.name},
+                       {"value", m.interval.mean},
+                       {"low", m.interval.low},
+                       {"high", m.interval.high},
+                       {"n", m.interval.n},
+                       {"unit", m.unit}});
+}
+
+/// A bound that is not finite is null in the file, and is none again.
+Interval interval_of(const Json& value, const Json& low, const Json& high, Index n) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return {.mean = value.number(),
+          .low = low.is_null() ? -kInfinity : low.number(),
+          .high = high.is_null() ? kInfinity : high.number(),
+          .n = n};
+}
+
+Verdict verdict_named(const std::string& name) {
+  for (const Verdict verdict : {Verdict::holds, Verdict::fails, Verdict::undecided})
+    if (name_of(verdict) == name) return verdict;
+  throw Error("expected a verdict holds, fails or undecided, got " + name);
+}
+
+Json figure_json(const Result& result) {
+  Json lines = Json::array();
+  for (const Result::Line& line : result.series) {
+    Json points = Json::array();
+    for (const auto& [x, y] : line.points) points.push(Json::Array{x, y.mean, y.low, y.high});
+    lines.push(Json::object({{"name", line.name}, {"points", points}}));
+  }
+  const Figure& figure = result.figure;
+  return Json::object({{"kind", figure.kind}, {"x", figure.x}, {"y", figure.y}, {"caption", figure.caption}, {"series", lines}});
+}
+
+void read_figure(const Json& from, Result& result) {
+  const auto text = [&](const char* name) { return from.at(name).text(); };
+  result.figure = {.kind = text("kind"), .x = text("x"), .y = text("y"), .caption = text("caption")};
+  for (const Json& line : from.at("series").items()) {
+    Result::Line& to = result.series.emplace_back(Result::Line{.name = line.at("name").text(), .points = {}});
+    for (const Json& point : line.at("points").items()) {
+      const Json::Array& p = point.items();
+      require(p.size() == 4, "results", "expected points of 4 numbers, got ", p.size());
+      to.points.push_back({.x = p[0].number(), .y = interval_of(p[1], p[2], p[3], 0)});
+    }
+  }
+}
+
+Result read(const Json& from) {
+  const Json* schema = from.find("schema");
+  require(schema != nullptr, "results", "expected an object with a schema");
+  require(schema->integer() == kSchema, "results", "expected schema ", kSchema, ", got ", schema->integer(),
+          schema->integer() > kSchema ? ", which a newer version of the program wrote" : "");
+  const auto text = [&](const char* name) { return from.at(name).text(); };
+  Result result{.id = text("id"), .source = text("source"), .statement = text("statement"), .rule = text("rule")};
+  result.decision = {verdict_named(text("verdict")), text("why")};
+  for (const Json& m : from.at("measured").items())
+    result.measured.push_back({.name = m.at("name").text(),
+                               .unit = m.at("unit").text(),
+                               .interval = interval_of(m.at("value"), m.at("low"), m.at("high"), m.at("n").integer())});
+  for (const Json& p : from.at("published").items()) {
+    Published published{.name = p.at("name").text(), .where = p.at("where").text()};
+    if (!p.at("value").is_null()) published.value = p.at("value").number();
+    result.published.push_back(std::move(published));
+  }
+  read_figure(from.at("figure"), result);
+  result.mode = text("mode") == "full" ? Mode::full : Mode::quick;
+  result.seeds = from.at("seeds").integer(), result.cells = from.at("cells").integer();
+  result.command = text("command");
+  result.machine = from.at("machine"), result.version = text("version");
+  result.seconds = from.at("seconds").number();
+  return result;
+}
+}  // namespace
+
+Result result_of(const Claim& claim, const Evidence& found) {
+  Result result{.id = claim.id, .source = claim.source(), .statement = claim.statement, .rule = claim.rule.text};
+  result.decision = claim.rule.decide(found);
+  for (const Quantity& q : found.quantities()) result.measured.push_back({q.name, q.unit, q.interval()});
+  result.published = claim.published;
+  result.figure = claim.figure;
+  for (const Series& series : found.series()) {
+    Result::Line& line = result.series.emplace_back(Result::Line{.name = series.name, .points = {}});
+    for (const Point& point : series.points) line.points.push_back({.x = point.x, .y = point.interval()});
+  }
+  return result;
+}
+
+Json to_json(const Result& result) {
+  Json measured = Json::array(), published = Json::array();
+  for (const Result::Measured& m : result.measured) measured.push(to_json(m));
+  for (const Published& p : result.published)
+    published.push(Json::object({{"name", p.name}, {"value", p.value}, {"where", p.where}}));
+  return Json::object({{"schema", kSchema},
+                       {"id", result.id},
+                       {"source", result.source},
+                       {"statement", result.statement},
+                       {"rule", result.rule},
+                       {"verdict", name_of(result.decision.verdict)},
+                       {"why", result.decision.why},
+                       {"measured", measured},
+                       {"published", published},
+                       {"figure", figure_json(result)},
+                       {"mode", name_of(result.mode)},
+                       {"seeds", result.seeds},
+                       {"cells", result.cells},
+                       {"command", result.command},
+                       {"machine", result.machine},
+                       {"version", result.version},
+                       {"seconds", result.seconds}});
+}
+
+Result parse_result(const std::string& text, const std::string& path) {
+  const Json from = Json::parse(text, path);
+  try {
+    return read(from);
+  } catch (const Error& problem) {
+    throw Error(path + ": " + problem.what());
+  }
+}
+
+void write_result(const std::string& folder, const Result& result) {
+  write_text((std::filesystem::path(folder) / (result.id + ".json")).string(), to_json(result).dump(1) + "\n");
+}
+
+std::vector<Result> read_results(const std::string& folder) {
+  std::error_code problem;
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem))
+    if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
+  if (problem) throw Error("cannot read " + folder + ": " + problem.message());
+  std::ranges::sort(paths);
+  std::vector<Result> all;
+  for (const std::string& path : paths) all.push_back(parse_result(read_text(path), path));
+  return all;
+}
+
+}  // namespace isomer::study

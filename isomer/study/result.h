@@ -1,0 +1,54 @@
+#pragma once
+// What the study found about a claim, as files keep it: one JSON object, schema 1, with every number that a figure needs.
+//
+//   write_result("results", result);                        // results/inline.confusion.json, whole or not at all
+//   const std::vector<Result> kept = read_results("study/results");
+#include <string>
+#include <vector>
+
+#include "isomer/io/json.h"
+#include "isomer/study/claim.h"
+
+namespace isomer::study {
+
+inline constexpr int kSchema = 1;
+
+struct Result {
+  std::string id = {}, source = {}, statement = {}, rule = {};
+  Decision decision = {};
+  struct Measured {
+    std::string name, unit;
+    Interval interval;
+  };
+  std::vector<Measured> measured = {};
+  std::vector<Published> published = {};
+  Figure figure = {};
+  struct Line {
+    std::string name;
+    struct Dot {
+      double x = 0;
+      Interval y;
+    };
+    std::vector<Dot> points;
+  };
+  std::vector<Line> series = {};
+  Mode mode = Mode::quick;
+  Index seeds = 0, cells = 0;
+  std::string command = {};
+  Json machine = Json::object();  // where it was made
+  std::string version = {};
+  double seconds = 0;
+};
+
+/// The claim's rule applied to what was found.
+[[nodiscard]] Result result_of(const Claim& claim, const Evidence& found);
+
+[[nodiscard]] Json to_json(const Result& result);
+/// Throws Error "PATH: …" for what is not JSON, not a result, or of another schema.
+[[nodiscard]] Result parse_result(const std::string& text, const std::string& path);
+
+void write_result(const std::string& folder, const Result& result);
+/// All results of a folder, by id. Throws Error as parse_result does, or when there is no such folder.
+[[nodiscard]] std::vector<Result> read_results(const std::string& folder);
+
+}  // namespace isomer::study

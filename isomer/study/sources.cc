@@ -1,0 +1,38 @@
+#include "isomer/study/claims/sources.h"
+
+#include <algorithm>
+#include <array>
+
+#include "isomer/base/error.h"
+#include "isomer/base/suggest.h"
+
+namespace isomer::study {
+
+std::string_view name_of(Mode mode) { return mode == Mode::quick ? "quick" : "full"; }
+
+std::span<const Source> sources() {
+  static const std::vector<Source> all{softmax_rnn(), dynamical_systems(), large_prompts(), in_line(), metala(),
+                                       luna(),        selective_rope()};
+  return all;
+}
+
+std::vector<const Claim*> find_claims(std::span<const std::string> names) {
+  std::vector<const Claim*> found;
+  std::vector<std::string> known;
+  std::vector<bool> used(names.size(), names.empty());
+  for (const Source& source : sources()) {
+    known.push_back(source.id);
+    for (const Claim& claim : source.claims) {
+      known.push_back(claim.id);
+      bool asked = names.empty();
+      for (std::size_t i = 0; i < names.size(); ++i)
+        if (names[i] == claim.id || names[i] == source.id) asked = used[i] = true;
+      if (asked) found.push_back(&claim);
+    }
+  }
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!used[i]) throw Error("unknown claim " + names[i] + did_you_mean(names[i], known));
+  return found;
+}
+
+}  // namespace isomer::study

@@ -1,0 +1,232 @@
+#include "isomer/study/study.h"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "isomer/base/error.h"
+#include "isomer/base/machine.h"
+#include "isomer/base/stopwatch.h"
+#include "isomer/io/file_lock.h"
+#include "isomer/io/table.h"
+#include "isomer/io/text.h"
+#include "isomer/study/kept.h"
+
+namespace isomer::study {
+
+namespace {
+
+/// One claim on its way.
+struct Work {
+  const Claim* claim = nullptr;
+  std::vector<Cell> cells = {};
+  std::size_t missing = 0;  // cells that are not done
+  double seconds = 0;       // of its cells and its own measurement
+  bool decided = false;
+  Outcome outcome = {};
+};
+
+/// What a thread does next: a cell that claims wait for, or an analytic claim.
+struct Task {
+  Cell cell = {};
+  std::string key = {};
+  std::vector<Work*> waiting = {};
+  Work* analytic = nullptr;
+  double share = 0;
+};
+
+class Runner {
+ public:
+  Runner(std::span<const Claim* const> claims, const StudyOptions& options, const OnProgress& progress)
+      : options_(options), progress_(progress), kept_(options.folder), isa_(chosen_isa()), done_(isa_) {
+    for (const Claim* claim : claims) add(*claim);
+  }
+
+  std::vector<Outcome> run() {
+    for (Work& work : works_)
+      if (work.claim->trained() && work.missing == 0) decide(work);
+    report({});
+    const int cores = int(std::max(1u, std::thread::hardware_concurrency()));
+    const std::size_t jobs = std::min<std::size_t>(std::size_t(options_.jobs > 0 ? options_.jobs : cores), tasks_.size());
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < jobs; ++i) threads.emplace_back([this] { serve(); });
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    std::vector<Outcome> all;
+    for (Work& work : works_)
+      if (work.decided) all.push_back(std::move(work.outcome));
+    return all;
+  }
+
+ private:
+  void add(const Claim& claim) {
+    Work& work = works_.emplace_back();
+    work.claim = &claim;
+    if (!claim.trained()) {
+      tasks_.push_back({.analytic = &work});
+      return;
+    }
+    work.cells = claim.cells(options_.budget);
+    for (const Cell& cell : work.cells) {
+      const std::string key = key_of(cell, isa_);
+      const auto queued = std::ranges::find(tasks_, key, &Task::key);
+      if (done_.has(cell)) continue;
+      if (queued != tasks_.end()) {
+        if (std::ranges::find(queued->waiting, &work) == queued->waiting.end()) queued->waiting.push_back(&work), ++work.missing;
+        continue;
+      }
+      if (auto kept = kept_.find(key)) {
+        work.seconds += kept->seconds;
+        done_.add(std::move(*kept));
+        ++cells_kept_;
+        continue;
+      }
+      tasks_.push_back({.cell = cell, .key = key, .waiting = {&work}});
+      ++work.missing;
+    }
+  }
+
+  void serve() {
+    Context context(1, isa_);
+    for (Task* task = next(); task != nullptr; task = next()) try {
+        if (task->analytic != nullptr)
+          measure(*task, context);
+        else
+          train(*task, context);
+      } catch (...) {
+        // What is written cannot be: the others need not go on.
+        const std::scoped_lock lock(mutex_);
+        if (!failure_) failure_ = std::current_exception();
+        stopped_ = true;
+      }
+  }
+
+  Task* next() {
+    const std::scoped_lock lock(mutex_);
+    return stopped_ || at_ == tasks_.size() ? nullptr : &tasks_[at_++];
+  }
+
+  void measure(Task& task, Context& context) {
+    Work& work = *task.analytic;
+    const Stopwatch watch;
+    Evidence found;
+    std::string failure;
+    try {
+      work.claim->measure(options_.budget, context, found);
+    } catch (const Error& problem) {
+      failure = problem.what();
+    }
+    const std::scoped_lock lock(mutex_);
+    work.seconds = watch.seconds();
+    finish(work, found, failure);
+    task.share = 1;
+    report(work.claim->id);
+  }
+
+  void train(Task& task, Context& context) {
+    CellResult result;
+    std::string failure;
+    try {
+      result = run_cell(task.cell, context, [&](double share) {
+        const std::scoped_lock lock(mutex_);
+        task.share = share;
+        if (!stopped_ && last_report_.seconds() > 0.2) report({});
+        return !stopped_;
+      });
+    } catch (const Error& problem) {
+      failure = problem.what();
+    }
+    const std::scoped_lock lock(mutex_);
+    if (stopped_) return;
+    task.share = 1;
+    if (failure.empty()) kept_.keep(result);
+    for (Work* work : task.waiting) {
+      work->seconds += result.seconds;
+      if (!failure.empty()) finish(*work, {}, failure);
+    }
+    if (failure.empty()) done_.add(std::move(result));
+    ++cells_done_;
+    for (Work* work : task.waiting)
+      if (--work->missing == 0 && !work->decided) decide(*work);
+    report({});
+  }
+
+  void decide(Work& work) {
+    Evidence found;
+    std::string failure;
+    try {
+      work.claim->read(options_.budget, done_, found);
+    } catch (const Error& problem) {
+      failure = problem.what();
+    }
+    finish(work, found, failure);
+  }
+
+  void finish(Work& work, const Evidence& found, std::string failure) {
+    if (work.decided) return;
+    work.outcome.claim = work.claim;
+    if (failure.empty()) try {
+        Result& result = work.outcome.result = result_of(*work.claim, found);
+        result.mode = options_.budget.mode;
+        result.seeds = options_.budget.seeds;
+        result.cells = Index(work.cells.size());
+        result.seconds = work.seconds;
+        result.machine = machine_, result.version = version();
+        result.command = options_.command + " " + work.claim->id + " --" + std::string(name_of(options_.budget.mode));
+      } catch (const Error& problem) {
+        failure = problem.what();
+      }
+    work.outcome.failure = std::move(failure);
+    if (work.outcome.failure.empty()) write_result(options_.folder, work.outcome.result);
+    work.decided = true;
+    ++claims_done_;
+  }
+
+  void report(std::string_view last) {
+    last_report_ = Stopwatch();
+    if (!progress_ || stopped_) return;
+    StudyProgress now{.claims = works_.size(), .claims_done = claims_done_, .cells_done = cells_done_, .cells_kept = cells_kept_};
+    double share = 0;
+    for (const Task& task : tasks_) {
+      share += task.share;
+      now.cells += task.analytic == nullptr ? 1 : 0;
+    }
+    now.share = tasks_.empty() ? 1 : share / double(tasks_.size());
+    now.seconds = watch_.seconds();
+    now.seconds_left = now.share > 0 ? now.seconds * (1 - now.share) / now.share : 0;
+    now.last = last;
+    if (!progress_(now)) stopped_ = true;
+  }
+
+  const Json machine_ = to_json(machine_of(Context(1)));
+  const StudyOptions& options_;
+  const OnProgress& progress_;
+  KeptCells kept_;
+  Isa isa_;
+  Cells done_;
+  std::deque<Work> works_;  // tasks point to them
+  std::deque<Task> tasks_;
+  std::size_t at_ = 0, claims_done_ = 0, cells_done_ = 0, cells_kept_ = 0;
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  Stopwatch watch_, last_report_;
+};
+
+}  // namespace
+
+std::vector<Outcome> run_study(std::span<const Claim* const> claims, const StudyOptions& options, const OnProgress& progress) {
+  std::error_code problem;
+  std::filesystem::create_directories(options.folder, problem);
+  if (problem) throw Error("cannot write " + options.folder + ": " + problem.message());
+  const std::string lock_path = (std::filesystem::path(options.folder) / ".lock").string();
+  if (!std::filesystem::exists(lock_path)) write_text(lock_path, "");
+  const std::optional<FileLock> lock = FileLock::take(lock_path);
+  if (!lock) throw Error(options.folder + ": another study writes it; wait for it, or choose another folder with --out");
+  return Runner(claims, options, progress).run();
+}
+
+}  // namespace isomer::study

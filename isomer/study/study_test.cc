@@ -1,0 +1,199 @@
+// The analytic claims, cells, kept cells and results, as files and in a study.
+#include "isomer/study/study.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "isomer/io/text.h"
+#include "isomer/study/kept.h"
+#include "tests/error_of.h"
+#include "tests/temporary_folder.h"
+
+namespace isomer::study {
+namespace {
+
+using tests::error_of;
+using tests::TemporaryFolder;
+
+constexpr const char* kRecipe = R"(
+[model]
+width = 16
+layers = ["softmax"]
+mlp = "none"
+positions = true
+[task]
+name = "mqar"
+length = 16
+pairs = 2
+vocabulary = 32
+[train]
+steps = 20
+batch = 8
+lr = 1e-2
+eval_examples = 32
+)";
+
+/// A trained claim of two cells a seed.
+Claim small_claim() {
+  const auto cell = [](const char* lr, std::uint64_t seed) {
+    return Cell{.recipe = kRecipe, .overrides = {std::string("train.lr=") + lr}, .seed = seed};
+  };
+  return {.id = "test.small",
+          .statement = "A small model learns something.",
+          .rule = at_least("accuracy", 0),
+          .cells =
+              [=](const Budget& budget) {
+                std::vector<Cell> all;
+                for (Index seed = 1; seed <= budget.seeds; ++seed)
+                  for (const char* lr : {"1e-2", "1e-3"}) all.push_back(cell(lr, std::uint64_t(seed)));
+                return all;
+              },
+          .read =
+              [=](const Budget& budget, const Cells& cells, Evidence& found) {
+                const std::vector<Cell> rates{cell("1e-2", 1), cell("1e-3", 1)};
+                const char* best = cells.best(rates, budget.seeds) == 0 ? "1e-2" : "1e-3";
+                for (Index seed = 1; seed <= budget.seeds; ++seed)
+                  found.add("accuracy", cells(cell(best, std::uint64_t(seed))).value);
+              }};
+}
+
+TEST(Sources, IdsAreUniqueAndEveryClaimSaysWhatItIs) {
+  std::set<std::string> ids;
+  for (const Source& source : sources()) {
+    EXPECT_FALSE(source.title.empty() || source.about.empty()) << source.id;
+    EXPECT_FALSE(source.claims.empty()) << source.id;
+    for (const Claim& claim : source.claims) {
+      EXPECT_TRUE(ids.insert(claim.id).second) << claim.id;
+      EXPECT_EQ(claim.source(), source.id);
+      EXPECT_FALSE(claim.statement.empty() || claim.quantity.empty() || claim.rule.text.empty()) << claim.id;
+      EXPECT_FALSE(claim.published.empty()) << claim.id;
+      EXPECT_EQ(claim.trained(), !claim.measure) << claim.id;
+    }
+  }
+}
+
+TEST(Sources, AreFoundByNameAndTheNearestIsNamed) {
+  EXPECT_EQ(find_claims(std::vector<std::string>{"inline.confusion"}).size(), 1u);
+  EXPECT_GT(find_claims(std::vector<std::string>{"inline"}).size(), 3u);
+  EXPECT_EQ(error_of([] { (void)find_claims(std::vector<std::string>{"inline.confuson"}); }),
+            "unknown claim inline.confuson, did you mean inline.confusion?");
+}
+
+// Claims whose failure is the finding.
+const std::set<std::string> kFails{"selective-rope.feature-scale", "selective-rope.leakage"};
+
+TEST(Study, AnalyticClaimsAreDecided) {
+  const TemporaryFolder folder;
+  std::vector<const Claim*> analytic;
+  for (const Claim* claim : find_claims({}))
+    if (!claim->trained()) analytic.push_back(claim);
+  const std::vector<Outcome> all = run_study(analytic, {.folder = folder.path.string()});
+  ASSERT_EQ(all.size(), analytic.size());
+  for (const Outcome& outcome : all) {
+    EXPECT_EQ(outcome.failure, "") << outcome.claim->id;
+    EXPECT_EQ(outcome.result.decision.verdict, kFails.contains(outcome.claim->id) ? Verdict::fails : Verdict::holds)
+        << outcome.claim->id << ": " << outcome.result.decision.why;
+  }
+  EXPECT_EQ(read_results(folder.path.string()).size(), analytic.size());
+}
+
+TEST(Cell, IsTheSameAgainAndItsKeyKnowsWhatItDependsOn) {
+  Context context(1);
+  const Cell cell{.recipe = kRecipe, .seed = 3};
+  const CellResult one = run_cell(cell, context), two = run_cell(cell, context);
+  EXPECT_EQ(one.value, two.value);
+  EXPECT_EQ(one.curve.size(), two.curve.size());
+  EXPECT_EQ(one.steps, 20);
+  EXPECT_EQ(one.key, key_of(cell, context.isa()));
+  Cell other = cell;
+  other.seed = 4;
+  EXPECT_NE(key_of(other, context.isa()), one.key);
+  other = cell, other.overrides = {"train.lr=2e-2"};
+  EXPECT_NE(key_of(other, context.isa()), one.key);
+  EXPECT_NE(key_of(cell, context.isa() == Isa::scalar ? Isa::avx2 : Isa::scalar), one.key);
+  const Probe probe{.name = "nothing", .measure = [](Session&, Context&) { return Numbers{{"one", 1}}; }};
+  other = cell, other.probe = &probe;
+  EXPECT_NE(key_of(other, context.isa()), one.key);
+  EXPECT_EQ(run_cell(other, context).numbers.at("one"), 1);
+}
+
+TEST(Cell, ThatDivergesIsAResult) {
+  Context context(1);
+  const Cell cell{.recipe = kRecipe, .overrides = {"train.lr=1e30", "train.clip=0", "train.schedule=constant"}};
+  const CellResult result = run_cell(cell, context);
+  EXPECT_TRUE(result.diverged);
+  EXPECT_EQ(result.value, 0);
+  const CellResult again = parse_cell(to_json(result));
+  EXPECT_TRUE(again.diverged && std::isinf(again.loss));
+}
+
+TEST(KeptCells, ADamagedFileIsAsNone) {
+  const TemporaryFolder folder;
+  const KeptCells kept(folder.path.string());
+  kept.keep({.key = "abc", .value = 0.5, .curve = {{1, 2.0, 0.25}}, .numbers = {{"x", -3}}});
+  const auto found = kept.find("abc");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->value, 0.5);
+  EXPECT_EQ(found->curve.at(0).value, 0.25);
+  EXPECT_EQ(found->numbers.at("x"), -3);
+  write_text(folder.path.string() + "/cells/abc.json", "{\"key\": \"abc\"");
+  EXPECT_FALSE(kept.find("abc"));
+  EXPECT_FALSE(kept.find("another"));
+}
+
+TEST(Study, StopsAndGoesOnWithWhatIsKept) {
+  const TemporaryFolder folder;
+  const Claim claim = small_claim();
+  const std::vector<const Claim*> claims{&claim};
+  StudyOptions options{.jobs = 1, .folder = folder.path.string()};
+  const auto stopped = run_study(claims, options, [](const StudyProgress& now) { return now.cells_done < 2; });
+  EXPECT_TRUE(stopped.empty());
+  std::size_t kept = 0, cells = 0;
+  const auto all = run_study(claims, options, [&](const StudyProgress& now) {
+    kept = now.cells_kept, cells = now.cells;
+    return true;
+  });
+  EXPECT_EQ(kept, 2u);
+  EXPECT_EQ(cells, 4u);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].result.decision.verdict, Verdict::holds);
+  EXPECT_EQ(all[0].result.cells, 6);
+  // On any number of threads the same.
+  const TemporaryFolder other;
+  options = {.jobs = 2, .folder = other.path.string()};
+  EXPECT_EQ(run_study(claims, options).at(0).result.measured.at(0).interval.mean, all[0].result.measured.at(0).interval.mean);
+}
+
+TEST(Study, ACellThatCannotBeRunIsNamedAndTheOthersGoOn) {
+  const TemporaryFolder folder;
+  Claim broken = small_claim(), fine = small_claim();
+  broken.id = "test.broken";
+  broken.read = [](const Budget&, const Cells& cells, Evidence&) { (void)cells({.recipe = kRecipe, .seed = 99}); };
+  const std::vector<const Claim*> claims{&broken, &fine};
+  const auto all = run_study(claims, {.folder = folder.path.string()});
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].failure, "study: expected the cell to have been run");
+  EXPECT_EQ(all[1].failure, "");
+  EXPECT_FALSE(std::filesystem::exists(folder.path.string() + "/test.broken.json"));
+}
+
+TEST(Results, OfAnotherSchemaOrDamagedAreNamed) {
+  Evidence found;
+  found.put("x", 1);
+  Result result = result_of({.id = "a.b", .statement = "s", .rule = at_least("x", 0), .published = {{"n", {}, "w"}}}, found);
+  const std::string text = to_json(result).dump(1);
+  const Result again = parse_result(text, "a.json");
+  EXPECT_EQ(to_json(again).dump(1), text);
+  std::string newer = text;
+  newer.replace(newer.find("\"schema\": 1"), 11, "\"schema\": 2");
+  EXPECT_EQ(error_of([&] { (void)parse_result(newer, "a.json"); }),
+            "a.json: results: expected schema 1, got 2, which a newer version of the program wrote");
+  EXPECT_TRUE(error_of([&] { (void)parse_result("{", "a.json"); }).starts_with("a.json: expected JSON"));
+  EXPECT_TRUE(error_of([] { (void)read_results("/nowhere"); }).starts_with("cannot read /nowhere: "));
+}
+
+}  // namespace
+}  // namespace isomer::study
