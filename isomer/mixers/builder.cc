@@ -11,9 +11,9 @@ namespace isomer {
 using graph::Node;
 
 namespace {
-/// The size of an axis of a and b, of which one may be repeated.
-Index joined(Index a, Index b) {
-  ISOMER_ASSERT(a == b || a == 1 || b == 1, "values that are combined have the same shape or are repeated");
+/// The size of an axis of a and b, of which one may be broadcast.
+Index broadcast_size(Index a, Index b) {
+  ISOMER_ASSERT(a == b || a == 1 || b == 1, "values that are combined have the same shape or are broadcast");
   return std::max(a, b);
 }
 }  // namespace
@@ -102,8 +102,8 @@ Value Builder::affine(Value in, double a, double b) {
 Value Builder::combine(Binary function, Value a, Value b) {
   return add_node({.work = graph::Combine{function},
                    .inputs = {a.node, b.node},
-                   .heads = joined(node(a).heads, node(b).heads),
-                   .size = joined(node(a).size, node(b).size)});
+                   .heads = broadcast_size(node(a).heads, node(b).heads),
+                   .size = broadcast_size(node(a).size, node(b).size)});
 }
 
 Value Builder::add(Value a, Value b) { return combine(Binary::add, a, b); }

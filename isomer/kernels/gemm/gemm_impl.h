@@ -24,7 +24,7 @@ void Kernels<T, I>::pack_rows(Index rows, Index depth, Matrix<T> a, T alpha, T* 
   if (alpha != T(1)) pack_rows(rows, depth, Matrix<T>{dst, stride, 1}, alpha, dst, stride);
 }
 
-/// Called after every tile: asks for so many rows of what is read next.
+/// Called after every tile: prefetches so many rows of what is read next.
 template <class T, Isa I>
 struct Fetch {
   Next<T> next;

@@ -144,8 +144,8 @@ struct Nothing {
   ISOMER_INLINE void operator()() const {}
 };
 
-/// C [M, N] = or += A [M, depth] · B [depth, N]. `between` is called after every tile: a place to ask for memory that is needed
-/// later, a few lines at a time.
+/// C [M, N] = or += A [M, depth] · B [depth, N]. `between` is called after every tile: a place to prefetch what is needed later,
+/// a few cache lines at a time.
 template <class T, Isa I, class Shape, class Between = Nothing>
 void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Into<T> into,
               Between&& between = {}) noexcept {

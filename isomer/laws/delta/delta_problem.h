@@ -77,7 +77,7 @@ struct Manner {
 
 /// Arrays of the manner's layout; they live as long as this does.
 template <class T>
-struct Spread {
+struct Arrays {
   laws_test::Layout layout;
   std::vector<std::vector<T>> memory = {};
 
@@ -105,7 +105,7 @@ struct Spread {
 /// Outputs and gradients of everything.
 template <class T>
 Tensors run_typed(const Tensors& in, const DeltaOptions& options, Form form, const Manner& how, Context& context) {
-  Spread<T> memory{how.strided ? laws_test::Layout::strided : laws_test::Layout::dense};
+  Arrays<T> memory{how.strided ? laws_test::Layout::strided : laws_test::Layout::dense};
   DeltaInputs<T> x = typed<T>(in);
   for (View<const T, 4>* v : {&x.q, &x.k, &x.v, &x.key_log_decay, &x.a, &x.b, &x.initial_state}) *v = memory.copy(*v);
   for (View<const T, 3>* v : {&x.beta, &x.log_decay}) *v = memory.copy(*v);
