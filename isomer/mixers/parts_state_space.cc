@@ -9,8 +9,8 @@ using graph::Init;
 
 std::vector<double> hippo_frequencies(Index size) {
   // The normal part of HiPPO-LegS is -1/2 plus the skew-symmetric matrix ±√((2n + 1)(2k + 1))/2. Its entries are products but for
-  // the sign, so that the components of an eigenvector are a recurrence, and i w is an eigenvalue where Σ_n atan(2w / (2n + 1)) is
-  // an odd multiple of pi/2. The sum is concave for w > 0, and Newton's steps from below stay below.
+  // the sign, so that the components of an eigenvector are a recurrence, and i w is an eigenvalue where Σ_n atan(2w / (2n + 1))
+  // is an odd multiple of pi/2. The sum is concave for w > 0, and Newton's steps from below stay below.
   std::vector<double> all;
   double w = 0;
   for (Index j = 0; j < size; ++j) {

@@ -40,7 +40,9 @@ TEST(SixthLaw, IsApplied) {
   const double a = inputs.at("a").data<double>()[0], h = inputs.at("initial_state").data<double>()[0];
   EXPECT_EQ(out.at("o").data<double>()[0], 2 * (a * h + (1 - a) * inputs.at("x").data<double>()[0]));
   EXPECT_TRUE(out.contains("grad_a") && out.contains("grad_initial_state"));
-  EXPECT_EQ(tests::error_of([&] { (void)apply(moving_average_law(), {inputs, {{"scal", "2"}}, Form::automatic, context}); }),
+  EXPECT_EQ(tests::error_of([&] {
+              (void)apply(moving_average_law(), {inputs, {{"scal", "2"}}, Form::automatic, context});
+            }),
             "moving_average: unknown option scal, did you mean scale?");
 }
 
@@ -94,14 +96,13 @@ TEST(SixthLaw, HasGradientsOfItsStates) {
   constexpr Index T = 6, N = 3;
   const BoundMovingAverage bound;
   // The second half starts from the final state of the first, as one sequence would.
-  testing::expect_gradients(
-      {testing::random_values({2, T, 1, N}, 1), testing::random_values({2, T, 1, N}, 2, 0.5, 0.1),
-       testing::random_values({2, 1, 1, N}, 3)},
-      [&](Tape<D>& tape, std::span<const Var<D>> in) {
-        std::array<Var<D>, 1> last;
-        (void)ops::law<D>(tape, bound, {in[0], in[1], in[2]}, {.finals = last});
-        return ops::law<D>(tape, bound, {in[0], in[1], last[0]});
-      });
+  testing::expect_gradients({testing::random_values({2, T, 1, N}, 1), testing::random_values({2, T, 1, N}, 2, 0.5, 0.1),
+                             testing::random_values({2, 1, 1, N}, 3)},
+                            [&](Tape<D>& tape, std::span<const Var<D>> in) {
+                              std::array<Var<D>, 1> last;
+                              (void)ops::law<D>(tape, bound, {in[0], in[1], in[2]}, {.finals = last});
+                              return ops::law<D>(tape, bound, {in[0], in[1], last[0]});
+                            });
 }
 
 }  // namespace
