@@ -2,7 +2,6 @@
 #include "isomer/study/study.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -52,17 +51,11 @@ int list_claims(const Request& request) {
   return kDone;
 }
 
-std::string text_of_interval(const Interval& x) {
-  std::string text = isomer::text_of(x.mean);
-  if (std::isfinite(x.low) && x.low < x.high) text += " [" + isomer::text_of(x.low) + ", " + isomer::text_of(x.high) + "]";
-  return text;
-}
-
 /// What the source printed, or that it gave a direction only.
 std::string published_text(const Result& result) {
   std::string text;
   for (const Published& p : result.published)
-    if (p.value) text += (text.empty() ? "" : "; ") + p.name + " " + isomer::text_of(*p.value);
+    if (p.value) text += (text.empty() ? "" : "; ") + p.name + " " + study::text_of(*p.value);
   return text.empty() ? result.published.empty() ? "" : result.published.front().name : text;
 }
 
@@ -117,7 +110,7 @@ int compare_results(const Request& request) {
     for (const Result::Measured& m : result.measured) {
       const auto old = std::ranges::find(before->measured, m.name, &Result::Measured::name);
       if (old == before->measured.end()) continue;
-      rows.push_back({result.id, m.name, text_of_interval(m.interval), text_of_interval(old->interval),
+      rows.push_back({result.id, m.name, study::text_of(m.interval), study::text_of(old->interval),
                       std::string(name_of(result.decision.verdict)), std::string(name_of(before->decision.verdict))});
     }
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "isomer/base/hash.h"
 #include "isomer/base/rng.h"
 #include "isomer/laws/shapes.h"
 
@@ -26,11 +27,7 @@ double draw(Domain domain, Rng& rng) {
 }
 
 /// Numbers of a name depend on the seed and the name alone, so another optional input leaves them as they are.
-std::uint64_t stream_of(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (char c : name) hash = (hash ^ std::uint8_t(c)) * 0x100000001b3;
-  return hash;
-}
+std::uint64_t stream_of(std::string_view name) { return hash_of(name); }
 
 struct Draw {
   Domain domain;

@@ -4,18 +4,12 @@
 #include <cstdio>
 #include <sstream>
 
+#include "isomer/base/hash.h"
 #include "isomer/kernels/elementwise/functions.h"
 
 namespace isomer::graph {
 
 namespace {
-/// FNV-1a.
-std::uint64_t hash(const std::string& text) {
-  std::uint64_t h = 0xcbf29ce484222325;
-  for (const char c : text) h = (h ^ std::uint8_t(c)) * 0x100000001b3;
-  return h;
-}
-
 /// What a node's work is set to, but for how parameters start: that is no part of what runs. All by name, and nothing that is
 /// at its default, so that a new member with a default changes no fingerprint.
 struct Dump {
@@ -109,7 +103,7 @@ std::string dump(const Graph& graph) {
 
 std::string fingerprint(const Graph& graph) {
   char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash(dump(graph))));
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash_of(dump(graph))));
   return graph.preset + "-" + text;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "isomer/base/error.h"
+#include "isomer/base/hash.h"
 
 namespace isomer {
 
@@ -13,13 +14,6 @@ using Kind = graph::Init::Kind;
 /// The name whose random numbers a parameter is drawn from: its own, or that of the one beside it.
 std::string stream_of(const std::string& name, const std::string& beside) {
   return beside.empty() ? name : name.substr(0, name.rfind('.') + 1) + beside;
-}
-
-/// 64 bits of a name (FNV-1a).
-std::uint64_t hash(std::string_view name) {
-  std::uint64_t h = 0xcbf29ce484222325;
-  for (const char c : name) h = (h ^ std::uint8_t(c)) * 0x100000001b3;
-  return h;
 }
 
 double uniform(const graph::Init& init, Rng& rng) { return init.a + (init.b - init.a) * rng.uniform(); }
@@ -136,7 +130,8 @@ std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, 
 template <class T>
 void initialise(Parameters<T>& parameters, std::uint64_t seed) {
   for (const Parameter<T>& p : parameters.all()) {
-    const std::vector<double> numbers = draw(p.spec.init, p.spec.shape, Rng(seed, hash(stream_of(p.name(), p.spec.init.beside))));
+    const std::vector<double> numbers =
+        draw(p.spec.init, p.spec.shape, Rng(seed, hash_of(stream_of(p.name(), p.spec.init.beside))));
     copy_numbers(dense_view(Type::f64, reinterpret_cast<const std::byte*>(numbers.data()), p.spec.shape), p.numbers());
   }
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "isomer/base/error.h"
+#include "isomer/base/hash.h"
 #include "isomer/base/stopwatch.h"
 
 namespace isomer::study {
@@ -33,12 +34,12 @@ bool reached(const TrainRecipe& recipe, double value, bool lower_is_better) {
   return recipe.stop_at > 0 && (lower_is_better ? value <= recipe.stop_at : value >= recipe.stop_at);
 }
 
-/// FNV-1a, twice with different starts: 128 bits.
-std::string hash(const std::string& text) {
+/// 128 bits: two hashes of different starts.
+std::string digits_of(const std::string& text) {
   std::string digits;
-  for (std::uint64_t h : {0xcbf29ce484222325ULL, 0x84222325cbf29ce4ULL}) {
-    for (const char c : text) h = (h ^ std::uint8_t(c)) * 0x100000001b3ULL;
-    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(h >> shift) & 15];
+  for (const std::uint64_t start : {kHashStart, std::uint64_t{0x84222325cbf29ce4}}) {
+    const std::uint64_t hash = hash_of(text, start);
+    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(hash >> shift) & 15];
   }
   return digits;
 }
@@ -51,8 +52,8 @@ Recipe recipe_of(const Cell& cell) {
 }
 
 std::string key_of(const Cell& cell, Isa isa) {
-  return hash(to_toml(resolved(recipe_of(cell))) + "\nprobe " + (cell.probe == nullptr ? "" : cell.probe->name) + "\nisa " +
-              std::string(name_of(isa)) + "\nversion " + std::to_string(kCellVersion));
+  return digits_of(to_toml(resolved(recipe_of(cell))) + "\nprobe " + (cell.probe == nullptr ? "" : cell.probe->name) + "\nisa " +
+                   std::string(name_of(isa)) + "\nversion " + std::to_string(kCellVersion));
 }
 
 CellResult run_cell(const Cell& cell, Context& context, const CellProgress& progress) {

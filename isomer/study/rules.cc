@@ -3,24 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "isomer/base/error.h"
 
 namespace isomer::study {
 
 namespace {
-std::string number(double x) {
-  std::array<char, 32> text;
-  const int size = std::snprintf(text.data(), text.size(), "%.4g", x);
-  return {text.data(), std::size_t(size)};
-}
-
-std::string text_of(const Interval& x) {
-  if (x.low == x.high) return number(x.mean);
-  return number(x.mean) + " [" + number(x.low) + ", " + number(x.high) + "]";
-}
-
 /// Is the interval within [low, high], wholly outside of it, or neither? NaN is neither.
 Verdict place(const Interval& x, double low, double high) {
   if (x.low >= low && x.high <= high) return Verdict::holds;
@@ -79,31 +67,31 @@ std::string_view name_of(Verdict verdict) {
 }
 
 Rule at_most(std::string quantity, double limit) {
-  std::string text = quantity + " is at most " + number(limit);
+  std::string text = quantity + " is at most " + text_of(limit);
   return within_limits(std::move(quantity), -kInfinity, limit, std::move(text));
 }
 
 Rule at_least(std::string quantity, double limit) {
-  std::string text = quantity + " is at least " + number(limit);
+  std::string text = quantity + " is at least " + text_of(limit);
   return within_limits(std::move(quantity), limit, kInfinity, std::move(text));
 }
 
 Rule greater(std::string more, std::string less, double by) {
-  return {more + " is above " + less + " by at least " + number(by), [=](const Evidence& found) -> Decision {
+  return {more + " is above " + less + " by at least " + text_of(by), [=](const Evidence& found) -> Decision {
             const Interval gap = difference(found.quantity(more), found.quantity(less));
             return {place(gap, by, kInfinity), more + " minus " + less + " is " + text_of(gap)};
           }};
 }
 
 Rule equal(std::string a, std::string b, double within) {
-  return {a + " equals " + b + " within " + number(within), [=](const Evidence& found) -> Decision {
+  return {a + " equals " + b + " within " + text_of(within), [=](const Evidence& found) -> Decision {
             const Interval gap = difference(found.quantity(a), found.quantity(b));
             return {place(gap, -within, within), a + " minus " + b + " is " + text_of(gap)};
           }};
 }
 
 Rule slope(std::string series, double low, double high) {
-  return {"the log-log slope of " + series + " lies between " + number(low) + " and " + number(high),
+  return {"the log-log slope of " + series + " lies between " + text_of(low) + " and " + text_of(high),
           [=](const Evidence& found) -> Decision {
             const Series& line = found.series(series);
             std::vector<double> xs, slopes;
@@ -116,7 +104,7 @@ Rule slope(std::string series, double low, double high) {
 
 Rule monotone(std::string series, Trend trend, double slack) {
   const char* word = trend == Trend::rising ? " rises" : " falls";
-  return {series + word + " from point to point, up to " + number(slack), [=](const Evidence& found) -> Decision {
+  return {series + word + " from point to point, up to " + text_of(slack), [=](const Evidence& found) -> Decision {
             const Series& line = found.series(series);
             Decision decision{Verdict::holds, series + word + " at every step"};
             for (std::size_t i = 1; i < line.points.size(); ++i) {
@@ -124,15 +112,15 @@ Rule monotone(std::string series, Trend trend, double slack) {
               const Interval step = trend == Trend::rising ? difference(to, from) : difference(from, to);
               const Verdict verdict = place(step, -slack, kInfinity);
               if (together(decision.verdict, verdict) == decision.verdict) continue;
-              decision = {verdict, series + " goes from " + text_of(from.interval()) + " at " + number(from.x) + " to " +
-                                       text_of(to.interval()) + " at " + number(to.x)};
+              decision = {verdict, series + " goes from " + text_of(from.interval()) + " at " + text_of(from.x) + " to " +
+                                       text_of(to.interval()) + " at " + text_of(to.x)};
             }
             return decision;
           }};
 }
 
 Rule jump(std::string series, double at, double by) {
-  return {series + " rises by at least " + number(by) + " where x reaches " + number(at) + ", and nowhere more",
+  return {series + " rises by at least " + text_of(by) + " where x reaches " + text_of(at) + ", and nowhere more",
           [=](const Evidence& found) -> Decision {
             const Series& line = found.series(series);
             const auto after = std::ranges::lower_bound(line.points, at, {}, &Point::x);
@@ -159,7 +147,7 @@ Rule jump(std::string series, double at, double by) {
 Rule ordering(std::vector<std::string> quantities, double slack) {
   std::string text = quantities.at(0);
   for (std::size_t i = 1; i < quantities.size(); ++i) text += " >= " + quantities[i];
-  text += slack > 0 ? ", up to " + number(slack) : "";
+  text += slack > 0 ? ", up to " + text_of(slack) : "";
   return {text, [=](const Evidence& found) -> Decision {
             Decision decision{Verdict::holds, "every one is at least the next"};
             for (std::size_t i = 1; i < quantities.size(); ++i) {

@@ -14,6 +14,11 @@ constexpr int kResamples = 10000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
+std::string text_of(const Interval& x) {
+  if (x.low == x.high) return text_of(x.mean);
+  return text_of(x.mean) + " [" + text_of(x.low) + ", " + text_of(x.high) + "]";
+}
+
 double mean(std::span<const double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());

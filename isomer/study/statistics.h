@@ -3,8 +3,10 @@
 //
 //   const Interval accuracy = bootstrap(std::vector<double>{0.97, 0.99, 0.98});   // mean 0.98, low 0.97, high 0.99
 #include <span>
+#include <string>
 #include <vector>
 
+#include "isomer/base/format.h"
 #include "isomer/base/index.h"
 
 namespace isomer::study {
@@ -14,6 +16,9 @@ struct Interval {
   double mean = 0, low = 0, high = 0;
   Index n = 0;
 };
+/// "0.98 [0.97, 0.99]", or the mean alone where the interval is a point.
+[[nodiscard]] std::string text_of(const Interval& x);
+using isomer::text_of;
 
 /// The mean over seeds with a percentile bootstrap interval (10,000 resamples drawn from a fixed seed, so that it is the same
 /// everywhere). One value says nothing about the others: its interval is the whole line. Up to three values the interval is their
