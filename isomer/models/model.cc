@@ -220,11 +220,15 @@ Var<T> Model<T>::run_block(Tape<T>& tape, const Flow& flow, std::size_t layer, c
                                .seed = pass.seed,
                                .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer,
                                .first = pass.first * flow.in[0].dim(1) * config_.width};
-  const auto forward = [block = &blocks_[layer], window = pass.window, offsets = along.offsets, state, dropout](
-                           Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
-    out[0] =
-        block->forward(on, in[0], dropout,
-                       {.taken = in.subspan(1), .given = out.subspan(1), .offsets = offsets, .window = window, .state = state});
+  const auto forward = [block = &blocks_[layer], window = pass.window, hidden = pass.hidden, offsets = along.offsets, state,
+                        dropout](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
+    out[0] = block->forward(on, in[0], dropout,
+                            {.taken = in.subspan(1),
+                             .given = out.subspan(1),
+                             .offsets = offsets,
+                             .window = window,
+                             .hidden = hidden,
+                             .state = state});
   };
   // A state goes on, so that a block that carries one runs once.
   if (state != nullptr || (tape.recording() && !pass.recompute))

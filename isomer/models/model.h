@@ -61,7 +61,9 @@ struct ModelOutput {
 /// What one pass has of its own. Dropout depends on (seed, step) alone.
 struct Pass {
   std::uint64_t seed = 0, step = 0;
-  Index window = 0;        // of every layer with a window; 0: their own
+  Index window = 0;  // of every layer with a window; 0: their own
+  // [T, T], 1: as if that key were not there for that query. For looking at models that see the whole input; not recorded.
+  std::span<const std::uint8_t> hidden = {};
   bool dropout = false;    // as the config says
   bool recompute = false;  // blocks run again in the backward pass instead of keeping what they computed
   // Of an input that is a part of a batch, so that the gradients of all parts add up to those of the batch:

@@ -209,6 +209,20 @@ TEST(Model, TakesTheWindowOfAPassWhereThereIsOne) {
   EXPECT_NE(wide.model.loss(tape, data.input()).loss, want);
 }
 
+TEST(Model, HidesKeysOfAPassInEveryLayer) {
+  ModelConfig config = small_config(ModelKind::vision);
+  config.layers = {{"softmax", {{"heads", "2"}, {"causal", "false"}}}, {"inline", {{"heads", "2"}, {"causal", "false"}}}};
+  SmallModel<float> small(config);
+  const Data data(config, 2, 4);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  std::vector<std::uint8_t> hidden(16, 0);
+  const double all = small.model.loss(tape, data.input()).loss;
+  EXPECT_NEAR(small.model.loss(tape, data.input(), {.hidden = hidden}).loss, all, 1e-5);
+  hidden[1] = 1;
+  EXPECT_GT(std::abs(small.model.loss(tape, data.input(), {.hidden = hidden}).loss - all), 1e-4);
+}
+
 TEST(Model, DropsOtherNumbersInEveryStep) {
   ModelConfig config = small_config(ModelKind::language);
   config.dropout = 0.2;

@@ -53,7 +53,9 @@ struct MixerPass {
   std::span<Var<T>> given = {};
   // How x is sequences: packed ones start afresh, or go on from the state's. Positions are the state's.
   std::span<const std::int64_t> offsets = {};
-  Index window = 0;             // of attention layers that have one, in forward(); 0: their own
+  Index window = 0;  // of attention layers that have one, in forward(); 0: their own
+  // In forward() of a mixer that is not causal, on a tape that does not record: [T, T], 1 where a query does not see a key.
+  std::span<const std::uint8_t> hidden = {};
   Form form = Form::automatic;  // for checks: how laws run in forward(), if they offer it
   // In forward(): where it begins, and then where it ends (state_values.h).
   StateValues<T>* state = nullptr;

@@ -10,6 +10,7 @@ template <class T>
 Var<T> MixerRun<T>::run(const graph::Law& work) {
   ops::LawVars<T> vars;
   for (std::size_t i = 0; i < work.places.size(); ++i) vars[work.places[i]] = in(i);
+  if (!pass_.hidden.empty()) return law_on_visible(work, vars);
   if (pass_.state != nullptr) return law_on_values(vars);
   if (state_ == nullptr)
     return ops::law<T>(tape_, mixer_.law_at(at_, pass_.window), vars, {.form = pass_.form, .offsets = sequences_.offsets});
@@ -20,6 +21,38 @@ Var<T> MixerRun<T>::run(const graph::Law& work) {
   return ops::law<T>(
       tape_, *work.law, vars,
       {.form = pass_.form, .offsets = sequences_.offsets, .states = std::span(states).first(work.law->law().states().size())});
+}
+
+template <class T>
+Var<T> MixerRun<T>::law_on_visible(const graph::Law& work, const ops::LawVars<T>& vars) {
+  const Index B = x_.dim(0), n = tokens();
+  require(!mixer_.causal_ && !tape_.recording(), "mixer",
+          "expected a mixer that sees the whole input, and a tape that does not record, to hide keys");
+  require(Index(pass_.hidden.size()) == n * n, "mixer", "expected ", n, " x ", n, " numbers for the keys that are hidden, got ",
+          pass_.hidden.size());
+  const int queries = work.find("q");
+  Var<T> y;
+  for (Index t = 0; t < n; ++t) {
+    std::vector<Index> visible;
+    for (Index s = 0; s < n; ++s)
+      if (pass_.hidden[std::size_t(t * n + s)] == 0) visible.push_back(s);
+    require(!visible.empty(), "mixer", "expected a key that query ", t, " sees, got all of them hidden");
+    // A law wants as many queries as keys: all of them are this one.
+    ops::LawVars<T> parts = vars;
+    for (std::size_t i = 0; i < work.places.size(); ++i) {
+      const Var<T> all = in(i);
+      if (all.dim(1) == 1) continue;
+      Var<T>& part = parts[work.places[i]];
+      part = tape_.make({B, Index(visible.size()), all.dim(2), all.dim(3)}, {});
+      for (Index s = 0; s < part.dim(1); ++s)
+        copy<T>(slice(all.value, 1, int(i) == queries ? t : visible[std::size_t(s)], 1), slice(part.value, 1, s, 1),
+                tape_.context());
+    }
+    const Var<T> one = ops::law<T>(tape_, *work.law, parts, {});
+    if (!y.present()) y = tape_.make({B, n, one.dim(2), one.dim(3)}, {});
+    copy<T>(slice(one.value, 1, 0, 1), slice(y.value, 1, t, 1), tape_.context());
+  }
+  return y;
 }
 
 template <class T>

@@ -94,6 +94,8 @@ class MixerRun {
 
   // Laws (mixer_laws.cc).
   Var<T> run(const graph::Law&);
+  /// Every query alone with the keys that it sees.
+  Var<T> law_on_visible(const graph::Law& work, const ops::LawVars<T>& vars);
   /// Each sequence on a stream of its own.
   Var<T> law_on_streams(const graph::Law& work, const ops::LawVars<T>& vars, std::span<Copied<LawStream>> streams);
   /// With states as values of the tape.

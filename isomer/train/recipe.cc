@@ -77,6 +77,7 @@ void bind(Recipe& r, Binder& b) {
   b.size("train.eval_examples", t.eval_examples, 1);
   b.size("train.keep", t.keep, 1);
   b.number("train.stop_at", t.stop_at, 0, kHuge);
+  b.text("train.freeze", t.freeze);
   b.text("train.start", t.start);
   t.seed = std::uint64_t(seed);
 }

@@ -56,6 +56,7 @@ struct TrainRecipe {
   // When to look, save and stop.
   Index log_every = 0, eval_every = 0, save_every = 0;  // 0: 200, 10 and 5 times a run
   Index eval_examples = 512, keep = 2;
+  std::string freeze;  // parts of names, "mixer.psi,mixer.features": such parameters stay as they start; empty: none
   std::string start;   // begin with the weights of this run or model, where they fit; empty: with random ones
   double stop_at = 0;  // stop once the metric of an evaluation reaches it; 0: never
 };

@@ -63,6 +63,7 @@ void Session::prepare() {
         "expected train.accumulate from 1 to train.batch = " + std::to_string(t.batch) + ", got " + std::to_string(t.accumulate));
   model_ = std::make_unique<Model<float>>(config_, parameters_);
   initialise(parameters_, t.seed);
+  freeze();
   optimiser_options_ = {.kind = optimiser_named(t.optimiser),
                         .beta1 = t.beta1,
                         .beta2 = t.beta2,
@@ -77,6 +78,24 @@ void Session::prepare() {
   } catch (const Error& error) {
     fail_in_recipe(recipe_, "train.warmup", error.what());
   }
+}
+
+void Session::freeze() {
+  const std::string& names = recipe_.train.freeze;
+  if (names.empty()) return;
+  const std::vector<std::string> parts = split(names, ',');
+  const auto has = [](const std::string& part) {
+    return [&part](const auto& p) { return p.name().find(part) != p.name().npos; };
+  };
+  for (const std::string& part : parts)
+    if (part.empty() || std::ranges::none_of(parameters_.all(), has(part)))
+      fail_in_recipe(recipe_, "train.freeze",
+                     "expected parts of the names of parameters for train.freeze, got " + part + ", which is in none of them");
+  parameters_.freeze([&](const std::string& name) {
+    return std::ranges::any_of(parts, [&](const std::string& part) { return name.find(part) != name.npos; });
+  });
+  if (parameters_.trained_size() == 0)
+    fail_in_recipe(recipe_, "train.freeze", "expected something to train, got all of it frozen");
 }
 
 Optimiser<float>& Session::optimiser() {

@@ -82,6 +82,7 @@ class Session {
 
  private:
   void prepare();
+  void freeze();
   /// Made when it is first needed: who only evaluates or generates has no memory for it.
   [[nodiscard]] Optimiser<float>& optimiser();
   [[nodiscard]] Pass pass_of(Index step) const;

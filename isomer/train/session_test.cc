@@ -75,6 +75,26 @@ TEST(Session, NamesThePlaceOfAMistake) {
             "small.toml:16: schedule: expected warmup from 0 to steps = 5, got 8");
 }
 
+TEST(Session, LeavesWhatIsFrozenAsItStarts) {
+  Context context(1);
+  Recipe recipe = small_recipe();
+  recipe.train.freeze = "layers.0.mixer.q,norm1";
+  Session session(recipe, context), fresh(recipe, context);
+  for (int step = 0; step < 3; ++step) (void)session.step();
+  for (const Parameter<float>& p : session.parameters().all()) {
+    const bool frozen = p.name().starts_with("layers.0.mixer.q") || p.name().find("norm1") != p.name().npos;
+    EXPECT_EQ(std::ranges::equal(p.values(), fresh.parameters().find(p.name()).values()), frozen) << p.name();
+  }
+  const auto error = [&](const char* names) {
+    recipe.train.freeze = names;
+    return tests::error_of([&] { const Session refused(recipe, context); });
+  };
+  EXPECT_TRUE(
+      error("mixer.q,mixer.w")
+          .ends_with("expected parts of the names of parameters for train.freeze, got mixer.w, which is in none of them"));
+  EXPECT_TRUE(error("e").ends_with("expected something to train, got all of it frozen"));
+}
+
 /// A run with one checkpoint.
 class OpenRunOn : public ::testing::Test {
  protected:
