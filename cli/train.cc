@@ -86,9 +86,11 @@ int print_plan(const Request& request, Session& session, const MemoryEstimate& m
 }
 
 void report_end(const TrainOutcome& outcome, const Request& request, const std::string& folder) {
-  const char* const how = outcome.end == TrainOutcome::End::stopped        ? "stopped"
-                          : outcome.end == TrainOutcome::End::reached_goal ? "reached its goal"
-                                                                           : "finished";
+  using End = TrainOutcome::End;
+  const char* const how = outcome.end == End::stopped             ? "stopped"
+                          : outcome.end == End::reached_goal      ? "reached its goal"
+                          : outcome.end == End::stopped_improving ? "stopped improving"
+                                                                  : "finished";
   std::cout << how << " after " << outcome.steps << " steps, " << clock_of(outcome.seconds) << "; run in " << folder << "\n";
   if (request.stats)
     std::cout << "making batches took " << formatted("%.2f", 100 * outcome.data_seconds / outcome.seconds)

@@ -78,6 +78,7 @@ void bind(Recipe& r, Binder& b) {
   b.size("train.keep", t.keep, 1);
   b.number("train.stop_at", t.stop_at, 0, kHuge);
   b.text("train.freeze", t.freeze);
+  b.size("train.patience", t.patience, 0);
   b.text("train.start", t.start);
   t.seed = std::uint64_t(seed);
 }

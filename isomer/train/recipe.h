@@ -59,6 +59,7 @@ struct TrainRecipe {
   std::string freeze;  // parts of names, "mixer.psi,mixer.features": such parameters stay as they start; empty: none
   std::string start;   // begin with the weights of this run or model, where they fit; empty: with random ones
   double stop_at = 0;  // stop once the metric of an evaluation reaches it; 0: never
+  Index patience = 0;  // stop after so many evaluations in a row without a better one; 0: never
 };
 
 struct Recipe {

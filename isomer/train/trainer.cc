@@ -4,6 +4,7 @@
 
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/json.h"
+#include "isomer/train/stopping.h"
 
 namespace isomer {
 
@@ -18,7 +19,7 @@ Index interval(Index given, Index steps, Index times) { return given > 0 ? given
 struct Progress {
   std::size_t lines = 0;
   double seconds = 0;
-  bool finished = false;  // every step is done, or the goal is reached
+  bool finished = false;  // every step is done, or it has learned enough
   std::optional<EvalReport> last_eval = {};
 
   [[nodiscard]] std::string text() const {
@@ -43,8 +44,15 @@ Progress last_progress(const RunFolder& folder) {
 class Loop {
  public:
   Loop(Session& session, const RunFolder& folder, const TrainEvents& events)
-      : session_(session), folder_(folder), events_(events), recipe_(session.recipe().train) {
-    progress_.lines = folder.metrics().size();
+      : session_(session),
+        folder_(folder),
+        events_(events),
+        recipe_(session.recipe().train),
+        stopping_(recipe_, lower_is_better(session.task().shape().metric)) {
+    for (const MetricsLine& line : folder.metrics().read()) {
+      if (const auto* look = std::get_if<EvalLine>(&line)) stopping_.enough(look->value);
+      ++progress_.lines;
+    }
     if (!folder.has_checkpoint()) return;
     const Progress last = last_progress(folder);
     before_ = last.seconds;
@@ -55,20 +63,20 @@ class Loop {
     const Index log = interval(recipe_.log_every, recipe_.steps, 200), evaluate = interval(recipe_.eval_every, recipe_.steps, 10),
                 save = interval(recipe_.save_every, recipe_.steps, 5);
     TrainOutcome outcome;
-    if (progress_.finished && session_.steps_done() < recipe_.steps) outcome.end = TrainOutcome::End::reached_goal;
+    if (progress_.finished && session_.steps_done() < recipe_.steps) outcome.end = early_end();
     while (session_.steps_done() < recipe_.steps && !progress_.finished) {
       const StepReport report = session_.step();
       outcome.data_seconds += report.data_seconds;
       count(report);
       const bool last = report.step == recipe_.steps;
       if (report.step % log == 0 || last) write(report);
-      bool goal = false;
-      if (report.step % evaluate == 0 || last) goal = look(report.step);
-      progress_.finished = last || goal;
+      bool enough = false;
+      if (report.step % evaluate == 0 || last) enough = look(report.step);
+      progress_.finished = last || enough;
       const bool stopping = stop.load();
-      if (report.step % save == 0 || last || goal || stopping) keep(report.step);
-      if (!last && goal) outcome.end = TrainOutcome::End::reached_goal;
-      if (!last && !goal && stopping) outcome.end = TrainOutcome::End::stopped;
+      if (report.step % save == 0 || last || enough || stopping) keep(report.step);
+      if (!last && enough) outcome.end = early_end();
+      if (!last && !enough && stopping) outcome.end = TrainOutcome::End::stopped;
       if (stopping) break;
     }
     outcome.steps = session_.steps_done();
@@ -112,7 +120,11 @@ class Loop {
                     .seconds = seconds()});
   }
 
-  /// Evaluates; is the goal reached?
+  [[nodiscard]] TrainOutcome::End early_end() const {
+    return stopping_.reached_goal() ? TrainOutcome::End::reached_goal : TrainOutcome::End::stopped_improving;
+  }
+
+  /// Evaluates; has it learned enough?
   bool look(Index step) {
     const EvalReport eval = session_.evaluate({.examples = recipe_.eval_examples});
     progress_.last_eval = eval;
@@ -123,8 +135,7 @@ class Loop {
                     .examples = eval.examples,
                     .seconds = seconds()});
     if (events_.evaluated) events_.evaluated(step, eval);
-    if (recipe_.stop_at <= 0) return false;
-    return lower_is_better(eval.metric) ? eval.value <= recipe_.stop_at : eval.value >= recipe_.stop_at;
+    return stopping_.enough(eval.value);
   }
 
   void keep(Index step) {
@@ -137,6 +148,7 @@ class Loop {
   const RunFolder& folder_;
   const TrainEvents& events_;
   const TrainRecipe& recipe_;
+  Stopping stopping_;
   Stopwatch watch_;
   Progress progress_;
   double before_ = 0;                           // seconds of earlier parts of the run

@@ -24,7 +24,7 @@ struct TrainEvents {
 };
 
 struct TrainOutcome {
-  enum class End { finished, reached_goal, stopped };
+  enum class End { finished, reached_goal, stopped_improving, stopped };
   End end = End::finished;
   Index steps = 0;
   double seconds = 0;       // of all parts of the run
@@ -32,7 +32,7 @@ struct TrainOutcome {
   std::optional<EvalReport> last_eval = {};
 };
 
-/// From where the session stands to the end of its recipe; a run that reached its goal is at its end. Saves at the recipe's
+/// From where the session stands to the end of its recipe; a run that has learned enough (stopping.h) is at its end. Saves at the recipe's
 /// intervals, at the end and when stopped. Throws NotFinite, and Error when something cannot be written: checkpoints saved before
 /// are intact, and the last line of metrics says {"step": …, "failed": "…"}.
 TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents& events, const std::atomic<bool>& stop);
