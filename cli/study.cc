@@ -122,7 +122,7 @@ int study_request(const Request& request) {
   if (request.list) return list_claims(request);
   if (request.compare) return compare_results(request);
   const Mode mode = request.full ? Mode::full : Mode::quick;
-  const std::vector<const Claim*> claims = find_claims(request.names);
+  const std::vector<const Claim*> claims = find_claims(request.names, mode);
   const OutlivesItsReader outlives;
   const std::atomic<bool>& stop = watch_for_interrupt();
   const Progress progress;

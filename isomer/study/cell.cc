@@ -7,6 +7,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/hash.h"
 #include "isomer/base/stopwatch.h"
+#include "isomer/train/stopping.h"
 
 namespace isomer::study {
 
@@ -28,10 +29,6 @@ bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) 
     before += curve[curve.size() - 1 - quarter - i].value;
   }
   return lower_is_better ? last < 0.99 * before : last > 1.01 * before;
-}
-
-bool reached(const TrainRecipe& recipe, double value, bool lower_is_better) {
-  return recipe.stop_at > 0 && (lower_is_better ? value <= recipe.stop_at : value >= recipe.stop_at);
 }
 
 /// 128 bits: two hashes of different starts.
@@ -65,6 +62,7 @@ CellResult run_cell(const Cell& cell, Context& context, const CellProgress& prog
               every = train.eval_every > 0 ? train.eval_every : std::max<Index>(1, train.steps / kLooks);
   CellResult result{.key = key_of(cell, context.isa()), .parameters = session.parameters().trained_size()};
   result.lower_is_better = lower_is_better(session.task().shape().metric);
+  Stopping stopping(train, result.lower_is_better);
   double tokens = 0, seconds = 0;
   try {
     for (bool done = false; !done;) {
@@ -75,7 +73,7 @@ CellResult run_cell(const Cell& cell, Context& context, const CellProgress& prog
       if (step.step % every != 0 && !done) continue;
       const EvalReport look = session.evaluate({.examples = examples});
       result.curve.push_back({step.step, step.loss, look.value});
-      done = done || reached(train, look.value, result.lower_is_better);
+      done = stopping.enough(look.value) || done;
     }
     const EvalReport test = session.evaluate({.examples = kTestFactor * examples, .first = examples});
     result.value = test.value, result.loss = test.loss, result.validation = result.curve.back().value;
@@ -85,7 +83,7 @@ CellResult run_cell(const Cell& cell, Context& context, const CellProgress& prog
     result.value = result.validation = worst(result.lower_is_better);
     result.loss = std::numeric_limits<double>::infinity();
   }
-  result.improving = !result.diverged && !reached(train, result.validation, result.lower_is_better) &&
+  result.improving = !result.diverged && !stopping.reached_goal() && !stopping.out_of_patience() &&
                      still_improving(result.curve, result.lower_is_better);
   result.steps = session.steps_done();
   result.seconds = watch.seconds();

@@ -55,6 +55,7 @@ struct Claim {
   Rule rule;
   std::vector<Published> published = {};
   Figure figure = {};
+  bool full_only = false;                                                // no small setting shows it: not part of a quick study
   std::function<void(const Budget&, Context&, Evidence&)> measure = {};  // analytic
   std::function<std::vector<Cell>(const Budget&)> cells = {};            // trained
   std::function<void(const Budget&, const Cells&, Evidence&)> read = {};
@@ -72,7 +73,8 @@ struct Source {
 
 /// All of them, in the order of the documentation.
 [[nodiscard]] std::span<const Source> sources();
-/// Those that the names ask for: ids of claims or of sources; all without names. Throws Error naming the nearest.
-[[nodiscard]] std::vector<const Claim*> find_claims(std::span<const std::string> names);
+/// Those that the names ask for: ids of claims or of sources; all without names. Quick: without those that are for the full study
+/// only. Throws Error for an unknown name, with the nearest, and for the name of a claim that a quick study does not have.
+[[nodiscard]] std::vector<const Claim*> find_claims(std::span<const std::string> names, Mode mode = Mode::full);
 
 }  // namespace isomer::study

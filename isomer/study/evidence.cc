@@ -11,7 +11,7 @@ template <class Named>
 Named& find_or_add(std::vector<Named>& all, std::string_view name) {
   const auto found = std::ranges::find(all, name, &Named::name);
   if (found != all.end()) return *found;
-  all.push_back({.name = std::string(name)});
+  all.emplace_back().name = name;
   return all.back();
 }
 
@@ -29,7 +29,9 @@ Point& Evidence::point(std::string_view series, double x) {
   std::vector<Point>& points = find_or_add(series_, series).points;
   const auto at = std::ranges::lower_bound(points, x, {}, &Point::x);
   if (at != points.end() && at->x == x) return *at;
-  return *points.insert(at, {.x = x});
+  const auto added = points.emplace(at);
+  added->x = x;
+  return *added;
 }
 
 void Evidence::add(std::string_view quantity, double value) { named(quantity).values.push_back(value); }
@@ -50,6 +52,10 @@ void Evidence::put_point(std::string_view series, double x, double value) {
 }
 
 void Evidence::set_unit(std::string_view quantity, std::string_view unit) { named(quantity).unit = unit; }
+
+void Evidence::may_reach(std::string_view quantity, double best) { named(quantity).reach = best; }
+void Evidence::may_reach(std::string_view series, double x, double best) { point(series, x).reach = best; }
+void Evidence::note(std::string sentence) { notes_.push_back(std::move(sentence)); }
 
 const Quantity& Evidence::quantity(std::string_view name) const { return find(quantities_, "quantity", name); }
 const Series& Evidence::series(std::string_view name) const { return find(series_, "series", name); }

@@ -5,6 +5,8 @@
 //   found.add("softmax", 0.99);                      // of seed 1; call it again for the next
 //   found.put("largest error", 3e-15, 1e-15);        // no seed enters: the value and a bound of its error
 //   found.add("linear attention", 16, 0.35);         // a point of a series, at x = 16
+//   found.may_reach("linear attention", 16, 1);      // it was still learning: with more steps, who knows
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,21 +15,23 @@
 
 namespace isomer::study {
 
-struct Quantity {
-  std::string name, unit = {};
-  std::vector<double> values = {};  // a value for each seed, or one without seeds
-  bool analytic = false;
-  double error = 0;  // analytic: a bound
-
-  [[nodiscard]] Interval interval() const { return analytic ? bounded(values.at(0), error) : bootstrap(values); }
-};
-
-struct Point {
-  double x = 0;
+/// A value for each seed, or one without seeds. What was measured before a model had stopped learning is no more than a bound:
+/// its interval goes on to the best value that there is, so that no rule can hold a lack of training against it.
+struct Sample {
   std::vector<double> values = {};
   bool analytic = false;
+  double error = 0;                  // analytic: a bound
+  std::optional<double> reach = {};  // of a model that was still learning
 
-  [[nodiscard]] Interval interval() const { return analytic ? bounded(values.at(0), 0) : bootstrap(values); }
+  [[nodiscard]] Interval interval() const { return widened(analytic ? bounded(values.at(0), error) : bootstrap(values), reach); }
+};
+
+struct Quantity : Sample {
+  std::string name = {}, unit = {};
+};
+
+struct Point : Sample {
+  double x = 0;
 };
 
 struct Series {
@@ -51,18 +55,25 @@ class Evidence {
   /// A point of a series without seeds.
   void put_point(std::string_view series, double x, double value);
   void set_unit(std::string_view quantity, std::string_view unit);
+  /// The quantity, or the point of a series, was still on its way to `best`.
+  void may_reach(std::string_view quantity, double best);
+  void may_reach(std::string_view series, double x, double best);
+  /// A sentence for the reader of the result.
+  void note(std::string sentence);
 
   [[nodiscard]] const std::vector<Quantity>& quantities() const { return quantities_; }
   [[nodiscard]] const std::vector<Series>& series() const { return series_; }
   /// Throw Error when there is none of that name.
   [[nodiscard]] const Quantity& quantity(std::string_view name) const;
   [[nodiscard]] const Series& series(std::string_view name) const;
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   Quantity& named(std::string_view quantity);
   Point& point(std::string_view series, double x);
   std::vector<Quantity> quantities_;
   std::vector<Series> series_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace isomer::study

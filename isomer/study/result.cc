@@ -89,6 +89,7 @@ Result read(const Json& from) {
 Result result_of(const Claim& claim, const Evidence& found) {
   Result result{.id = claim.id, .source = claim.source(), .statement = claim.statement, .rule = claim.rule.text};
   result.decision = claim.rule.decide(found);
+  for (const std::string& note : found.notes()) result.decision.why += "; " + note;
   for (const Quantity& q : found.quantities()) result.measured.push_back({q.name, q.unit, q.interval()});
   result.published = claim.published;
   result.figure = claim.figure;

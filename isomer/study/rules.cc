@@ -18,18 +18,16 @@ Verdict place(const Interval& x, double low, double high) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// a − b, seed by seed; of different numbers of seeds (or one without seeds) the intervals are taken apart.
-Interval difference(const Interval& a, std::span<const double> as, const Interval& b, std::span<const double> bs) {
-  if (as.size() == bs.size() && as.size() > 1) {
+/// a − b, seed by seed; of different numbers of seeds (or one without seeds), and of models that were still learning, the
+/// intervals are taken apart.
+Interval difference(const Sample& a, const Sample& b) {
+  if (a.values.size() == b.values.size() && a.values.size() > 1 && !a.reach && !b.reach) {
     std::vector<double> values;
-    for (std::size_t i = 0; i < as.size(); ++i) values.push_back(as[i] - bs[i]);
+    for (std::size_t i = 0; i < a.values.size(); ++i) values.push_back(a.values[i] - b.values[i]);
     return bootstrap(values);
   }
-  return {.mean = a.mean - b.mean, .low = a.low - b.high, .high = a.high - b.low, .n = std::min(a.n, b.n)};
-}
-template <class Measured>
-Interval difference(const Measured& a, const Measured& b) {
-  return difference(a.interval(), a.values, b.interval(), b.values);
+  const Interval x = a.interval(), y = b.interval();
+  return {.mean = x.mean - y.mean, .low = x.low - y.high, .high = x.high - y.low, .n = std::min(x.n, y.n)};
 }
 
 /// The weakest of several: one that fails, else one that is undecided.
@@ -49,8 +47,41 @@ std::vector<std::vector<double>> by_seed(const Series& series) {
   return all;
 }
 
+/// Was a model of the series still learning?
+bool open(const Series& series) {
+  return std::ranges::any_of(series.points, [](const Point& point) { return point.reach.has_value(); });
+}
+
 bool analytic(const Series& series) {
   return std::ranges::all_of(series.points, [](const Point& point) { return point.analytic; });
+}
+
+struct Jump {
+  Interval rise, lead;  // the step there, and how far it is ahead of the largest other one
+};
+Jump jump_of(const Series& line, std::size_t place) {
+  if (open(line)) {
+    const auto step = [&](std::size_t i) { return difference(line.points[i], line.points[i - 1]); };
+    const Interval rise = step(place);
+    Interval other{-kInfinity, -kInfinity, -kInfinity};
+    for (std::size_t i = 1; i < line.points.size(); ++i) {
+      if (i == place) continue;
+      const Interval at = step(i);
+      other = {std::max(other.mean, at.mean), std::max(other.low, at.low), std::max(other.high, at.high)};
+    }
+    return {rise, {rise.mean - other.mean, rise.low - other.high, rise.high - other.low, rise.n}};
+  }
+  std::vector<double> rises, leads;
+  for (const auto& ys : by_seed(line)) {
+    const double rise = ys[place] - ys[place - 1];
+    double other = -kInfinity;
+    for (std::size_t i = 1; i < ys.size(); ++i)
+      if (i != place) other = std::max(other, ys[i] - ys[i - 1]);
+    rises.push_back(rise);
+    leads.push_back(std::min(rise - other, 1e300));
+  }
+  if (analytic(line)) return {bounded(rises.at(0), 0), bounded(leads.at(0), 0)};
+  return {bootstrap(rises), bootstrap(leads)};
 }
 
 Rule within_limits(std::string quantity, double low, double high, std::string text) {
@@ -97,7 +128,8 @@ Rule slope(std::string series, double low, double high) {
             std::vector<double> xs, slopes;
             for (const Point& point : line.points) xs.push_back(point.x);
             for (const auto& ys : by_seed(line)) slopes.push_back(log_slope(xs, ys));
-            const Interval fitted = analytic(line) && !slopes.empty() ? bounded(slopes[0], 0) : bootstrap(slopes);
+            Interval fitted = analytic(line) && !slopes.empty() ? bounded(slopes[0], 0) : bootstrap(slopes);
+            if (open(line)) fitted.low = -kInfinity, fitted.high = kInfinity;
             return {place(fitted, low, high), "the slope of " + series + " is " + text_of(fitted)};
           }};
 }
@@ -126,19 +158,7 @@ Rule jump(std::string series, double at, double by) {
             const auto after = std::ranges::lower_bound(line.points, at, {}, &Point::x);
             require(after != line.points.begin() && after != line.points.end(), "study", "expected points of ", series,
                     " on both sides of ", at);
-            const std::size_t place_of_jump = std::size_t(after - line.points.begin());
-            std::vector<double> rises, leads;  // the step there, and how far it is ahead of the largest other one
-            for (const auto& ys : by_seed(line)) {
-              const double rise = ys[place_of_jump] - ys[place_of_jump - 1];
-              double other = -kInfinity;
-              for (std::size_t i = 1; i < ys.size(); ++i)
-                if (i != place_of_jump) other = std::max(other, ys[i] - ys[i - 1]);
-              rises.push_back(rise);
-              leads.push_back(std::min(rise - other, 1e300));
-            }
-            const bool exact = analytic(line);
-            const Interval rise = exact ? bounded(rises.at(0), 0) : bootstrap(rises);
-            const Interval lead = exact ? bounded(leads.at(0), 0) : bootstrap(leads);
+            const auto [rise, lead] = jump_of(line, std::size_t(after - line.points.begin()));
             return {together(place(rise, by, kInfinity), place(lead, 0, kInfinity)),
                     series + " rises by " + text_of(rise) + " there, " + text_of(lead) + " more than at any other step"};
           }};

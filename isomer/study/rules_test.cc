@@ -150,6 +150,31 @@ TEST(Rules, Ordering) {
   EXPECT_EQ(decide(rule, planted({{"a", {3, 3, 3}}, {"b", {2, 4, 2}}, {"c", {1, 1, 1}}})), Verdict::undecided);
 }
 
+TEST(Rules, AModelThatWasStillLearningIsNotHeldBackByIt) {
+  Evidence found = planted({{"a", {0.9, 0.8, 0.9}}, {"b", {0.2, 0.1, 0.3}}});
+  EXPECT_EQ(decide(greater("a", "b", 0.1), found), Verdict::holds);
+  found.may_reach("a", 1);  // the better of the two: it holds all the more
+  EXPECT_EQ(decide(greater("a", "b", 0.1), found), Verdict::holds);
+  EXPECT_EQ(decide(equal("a", "b", 0.1), found), Verdict::fails);
+  found.may_reach("b", 1);
+  EXPECT_EQ(decide(greater("a", "b", 0.1), found), Verdict::undecided);
+  EXPECT_EQ(decide(equal("a", "b", 0.1), found), Verdict::undecided);
+  EXPECT_EQ(decide(at_most("b", 0.5), found), Verdict::undecided);
+  EXPECT_EQ(decide(at_least("b", 0.1), found), Verdict::holds);
+}
+
+TEST(Rules, APointThatWasStillLearningLeavesAJumpOpen) {
+  const Rule rule = jump("line", 8, 0.4);
+  Evidence found = line({2, 4, 8, 16}, {{0.1, 0.2, 0.9, 1}, {0.1, 0.1, 0.8, 1}, {0, 0.1, 0.9, 1}});
+  found.may_reach("line", 8, 1);
+  EXPECT_EQ(decide(rule, found), Verdict::holds);
+  EXPECT_EQ(decide(monotone("line", Trend::rising, 0.1), found), Verdict::holds);
+  found.may_reach("line", 4, 1);
+  EXPECT_EQ(decide(rule, found), Verdict::undecided);
+  EXPECT_EQ(decide(monotone("line", Trend::rising, 0), found), Verdict::undecided);
+  EXPECT_EQ(decide(slope("line", 0.1, 10), found), Verdict::undecided);
+}
+
 TEST(Rules, AllOfIsAsWeakAsItsWeakestAndSaysWhich) {
   const Evidence found = planted({{"a", {3, 3, 3}}, {"b", {2, 4, 2}}});
   const Rule holds = at_least("a", 2), open = at_least("b", 3), fails = at_most("a", 1);

@@ -16,7 +16,7 @@ std::span<const Source> sources() {
   return all;
 }
 
-std::vector<const Claim*> find_claims(std::span<const std::string> names) {
+std::vector<const Claim*> find_claims(std::span<const std::string> names, Mode mode) {
   std::vector<const Claim*> found;
   std::vector<std::string> known;
   std::vector<bool> used(names.size(), names.empty());
@@ -27,7 +27,10 @@ std::vector<const Claim*> find_claims(std::span<const std::string> names) {
       bool asked = names.empty();
       for (std::size_t i = 0; i < names.size(); ++i)
         if (names[i] == claim.id || names[i] == source.id) asked = used[i] = true;
-      if (asked) found.push_back(&claim);
+      const bool left_out = claim.full_only && mode == Mode::quick;
+      if (left_out && std::ranges::find(names, claim.id) != names.end())
+        throw Error(claim.id + " has no quick setting: run it with --full");
+      if (asked && !left_out) found.push_back(&claim);
     }
   }
   for (std::size_t i = 0; i < names.size(); ++i)

@@ -44,6 +44,11 @@ Interval bootstrap(std::span<const double> values) {
 
 Interval bounded(double value, double error) { return {.mean = value, .low = value - error, .high = value + error, .n = 1}; }
 
+Interval widened(Interval x, std::optional<double> reach) {
+  if (reach) x.low = std::min(x.low, *reach), x.high = std::max(x.high, *reach);
+  return x;
+}
+
 double log_slope(std::span<const double> x, std::span<const double> y) {
   const double n = double(x.size());
   if (x.size() < 2 || x.size() != y.size()) return std::numeric_limits<double>::quiet_NaN();

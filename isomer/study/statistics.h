@@ -2,6 +2,7 @@
 // What several seeds say together: means with bootstrap intervals, and slopes of log-log fits.
 //
 //   const Interval accuracy = bootstrap(std::vector<double>{0.97, 0.99, 0.98});   // mean 0.98, low 0.97, high 0.99
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ using isomer::text_of;
 
 /// A value that no seed enters, known up to a bound of its error.
 [[nodiscard]] Interval bounded(double value, double error);
+
+/// The interval, and all that lies between it and `reach`.
+[[nodiscard]] Interval widened(Interval x, std::optional<double> reach);
 
 /// The slope of the least-squares line through (log x, log y); NaN if there are fewer than two points or one is not positive.
 [[nodiscard]] double log_slope(std::span<const double> x, std::span<const double> y);

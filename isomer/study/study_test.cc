@@ -9,6 +9,7 @@
 
 #include "isomer/io/text.h"
 #include "isomer/study/kept.h"
+#include "isomer/study/trained.h"
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
 
@@ -80,6 +81,11 @@ TEST(Sources, AreFoundByNameAndTheNearestIsNamed) {
   EXPECT_GT(find_claims(std::vector<std::string>{"inline"}).size(), 3u);
   EXPECT_EQ(error_of([] { (void)find_claims(std::vector<std::string>{"inline.confuson"}); }),
             "unknown claim inline.confuson, did you mean inline.confusion?");
+  for (const Claim* claim : find_claims({})) {
+    if (!claim->full_only) continue;
+    EXPECT_EQ(error_of([&] { (void)find_claims(std::vector{claim->id}, Mode::quick); }),
+              claim->id + " has no quick setting: run it with --full");
+  }
 }
 
 // Claims whose failure is the finding.
@@ -165,6 +171,60 @@ TEST(Study, StopsAndGoesOnWithWhatIsKept) {
   const TemporaryFolder other;
   options = {.jobs = 2, .folder = other.path.string()};
   EXPECT_EQ(run_study(claims, options).at(0).result.measured.at(0).interval.mean, all[0].result.measured.at(0).interval.mean);
+}
+
+TEST(Trained, ChoosesTheRateByValidationAndReportsIt) {
+  const TemporaryFolder folder;
+  const Claim claim = trained({.id = "test.rates", .statement = "s", .rule = at_least("softmax", 0)},
+                              {.recipe = kRecipe,
+                               .quick = {"train.steps=10"},
+                               .models = {{.name = "softmax", .rate = 1e-3, .rates = {1e-7, 3e-2}},
+                                          {.name = "gla", .set = {"model.layers=gla"}, .x = 4},
+                                          {.name = "gla", .set = {"model.layers=gla"}, .x = 8, .full_only = true}}});
+  const std::vector<const Claim*> claims{&claim};
+  EXPECT_EQ(claim.cells({.mode = Mode::quick, .seeds = 3}).size(), 6u);
+  EXPECT_EQ(claim.cells({.mode = Mode::full, .seeds = 3}).size(), 12u);
+  const Result quick = run_study(claims, {.folder = folder.path.string()}).at(0).result;
+  const Result full = run_study(claims, {.budget = {.mode = Mode::full}, .folder = folder.path.string()}).at(0).result;
+  const auto value = [](const Result& of, const char* name) {
+    return std::ranges::find(of.measured, name, &Result::Measured::name)->interval.mean;
+  };
+  EXPECT_EQ(value(quick, "learning rate of softmax"), 1e-3);
+  EXPECT_EQ(value(full, "learning rate of softmax"), 3e-2);
+  EXPECT_EQ(quick.series.at(0).points.size(), 1u);
+  EXPECT_EQ(full.series.at(0).points.size(), 2u);
+}
+
+TEST(Trained, AModelThatWasStillImprovingIsNamedAndNotJudged) {
+  const Comparison comparison{.recipe = kRecipe, .models = {{.name = "softmax", .rate = 1e-2}, {.name = "b", .rate = 2e-2}}};
+  Claim claim = trained({.id = "test.improving", .statement = "s", .rule = at_most("softmax", 0.5)}, comparison);
+  const Budget budget;
+  const auto result = [&](bool improving) {
+    Cells cells(Isa::scalar);
+    for (const Cell& cell : claim.cells(budget))
+      cells.add(
+          {.key = key_of(cell, Isa::scalar), .value = 0.2, .improving = improving && cell.overrides.back() == "train.lr=0.01"});
+    Evidence found;
+    claim.read(budget, cells, found);
+    return result_of(claim, found);
+  };
+  EXPECT_EQ(result(false).decision.verdict, Verdict::holds);
+  const Result open = result(true);
+  EXPECT_EQ(open.decision.verdict, Verdict::undecided);
+  EXPECT_EQ(open.decision.why, "softmax is 0.2 [0.2, 1]; still improving when the steps ended: softmax");
+  EXPECT_EQ(open.measured.at(0).interval.high, 1);
+  Comparison equal = comparison;
+  equal.judged = Judged::after_equal_steps;
+  claim = trained(std::move(claim), equal);
+  EXPECT_EQ(result(true).decision.verdict, Verdict::holds);
+}
+
+TEST(Cell, EndsWhenItHasStoppedImproving) {
+  Context context(1);
+  const Cell cell{.recipe = kRecipe, .overrides = {"train.lr=0", "train.patience=3", "train.eval_every=2", "train.steps=100"}};
+  const CellResult result = run_cell(cell, context);
+  EXPECT_EQ(result.steps, 8) << "the first look is the best, and three more are none better";
+  EXPECT_FALSE(result.improving);
 }
 
 TEST(Study, ACellThatCannotBeRunIsNamedAndTheOthersGoOn) {
