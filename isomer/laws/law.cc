@@ -6,7 +6,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
-#include "isomer/laws/bound_law.h"
+#include "isomer/laws/apply.h"
 #include "isomer/laws/layout.h"
 #include "isomer/laws/shapes.h"
 
@@ -39,23 +39,20 @@ std::vector<std::string> input_names(const Law& law) {
   return names;
 }
 
-void check_names(const BoundLaw& bound, const Call& call) {
+void check_names(const BoundLaw& bound, const NamedViews& inputs) {
   const Law& law = bound.law();
   const std::string op(law.name());
-  const std::vector<std::string> names = input_names(law);
-  const Given given = given_of(law, call.inputs);
-  for (const auto& [name, tensor] : call.inputs) {
+  const Given given = given_of(law, inputs);
+  for (const auto& [name, tensor] : inputs) {
     const TensorSpec* output = output_of_gradient(law, name);
     if (output != nullptr && !differentiable(output->domain))
       fail(op.c_str(), "no gradient enters ", output->name, ", got ", name);
-    require(std::find(names.begin(), names.end(), name) != names.end(), op.c_str(), "unknown input ", name,
-            did_you_mean(name, names));
+    if (output == nullptr && law.input(name) < 0) fail(op.c_str(), "unknown input ", name, did_you_mean(name, input_names(law)));
     require(bound.uses(output == nullptr ? std::string_view(name) : output->name, given), op.c_str(), name,
             " is not used with these options");
   }
   for (const TensorSpec& spec : law.inputs())
-    require(!bound.needs(spec, given) || call.inputs.contains(spec.name), op.c_str(), "expected an input ", spec.name,
-            ", found none");
+    require(!bound.needs(spec, given) || inputs.contains(spec.name), op.c_str(), "expected an input ", spec.name, ", found none");
 }
 
 void check_types(const Law& law, const NamedViews& inputs) {
@@ -98,23 +95,13 @@ void check_values(const std::string& op, const std::string& name, const TensorVi
   });
 }
 
-void check_values(const Law& law, const NamedViews& inputs) {
-  const std::string op(law.name());
-  for (const auto& [name, tensor] : inputs) {
-    const TensorSpec* spec = find(law.inputs(), name);
-    const bool zero_decay = spec != nullptr && spec->domain == Domain::log_decay;
-    if (tensor.type == Type::f32) check_values<float>(op, name, tensor, zero_decay);
-    if (tensor.type == Type::f64) check_values<double>(op, name, tensor, zero_decay);
-  }
-}
-
 void check_form(const BoundLaw& bound, Form form) {
-  if (form == Form::automatic) return;
+  if (form == Form::automatic || bound.offers(form)) return;
   std::string offered(name_of(Form::automatic));
   for (Form other : bound.law().forms())
     if (bound.offers(other)) offered.append(", ").append(name_of(other));
-  require(bound.offers(form), std::string(bound.law().name()).c_str(), "expected a form that it has with these options (",
-          offered, "), got ", name_of(form));
+  fail(std::string(bound.law().name()).c_str(), "expected a form that it has with these options (", offered, "), got ",
+       name_of(form));
 }
 
 std::vector<std::int64_t> offsets_of(const Law& law, const NamedViews& inputs) {
@@ -123,6 +110,49 @@ std::vector<std::int64_t> offsets_of(const Law& law, const NamedViews& inputs) {
     if (const auto found = inputs.find(spec.name); spec.domain == Domain::offsets && found != inputs.end())
       for (Index i = 0; i < found->second.size(); ++i) offsets.push_back(found->second.view<const std::int64_t, 1>()(i));
   return offsets;
+}
+
+/// Names, types, shapes and form.
+Sizes check_call(const BoundLaw& bound, const NamedViews& inputs, Form form) {
+  const Law& law = bound.law();
+  check_names(bound, inputs);
+  check_types(law, inputs);
+  const Given given = given_of(law, inputs);
+  Sizes sizes = bind_sizes(bound, inputs);
+  for (const auto& [name, tensor] : inputs)
+    if (const TensorSpec* output = output_of_gradient(law, name))
+      bind_shape(std::string(law.name()), name, bound.axes(*output, given), tensor.dims(), sizes);
+  check_form(bound, form);
+  return sizes;
+}
+
+void run_into(const BoundLaw& bound, const NamedViews& inputs, Form form, Context& context, const Sizes& sizes,
+              const MakeTensor& make) {
+  const Law& law = bound.law();
+  const Given given = given_of(law, inputs);
+  const bool wanted = wants_gradients(inputs);
+  LawViews in, out, grad_out, grad_in;
+  Type type = Type::f32;
+  for (std::size_t i = 0; i < law.inputs().size(); ++i) {
+    const TensorSpec& spec = law.inputs()[i];
+    if (!given[i] || spec.domain == Domain::offsets) continue;
+    in[i] = law_view(inputs.find(spec.name)->second);
+    type = in[i].type;
+    if (wanted && differentiable(spec.domain))
+      grad_in[i] = make(std::string(kGradient) + std::string(spec.name), type, in[i].dims());
+  }
+  for (std::size_t i = 0; i < law.outputs().size(); ++i) {
+    const TensorSpec& spec = law.outputs()[i];
+    if (!bound.uses(spec.name, given)) continue;
+    out[i] = make(std::string(spec.name), type, shape_of(bound.axes(spec, given)[0], sizes));
+    if (const auto found = inputs.find(std::string(kGradient) + std::string(spec.name)); found != inputs.end())
+      grad_out[i] = law_view(found->second);
+  }
+  LawTape tape;
+  const std::vector<std::int64_t> offsets = offsets_of(law, inputs);
+  const LawRun run{offsets, form, wanted ? &tape : nullptr, context};
+  bound.forward(in, out, run);
+  if (wanted) bound.backward(in, out, grad_out, grad_in, run);
 }
 }  // namespace
 
@@ -143,35 +173,11 @@ LawSizes Law::bench_sizes(const BenchCase& c) const {
 }
 
 Tensors Law::run(const Call& call, const Sizes& sizes) const {
-  const std::shared_ptr<const BoundLaw> bound = bind(call.settings);
-  const Given given = given_of(*this, call.inputs);
-  const bool wanted = wants_gradients(call.inputs);
   Tensors made;
-  const auto make = [&](const std::string& name, Type type, std::vector<Index> shape) {
-    return law_view(made[name] = Tensor(type, std::move(shape)));
-  };
-  LawViews in, out, grad_out, grad_in;
-  Type type = Type::f32;
-  for (std::size_t i = 0; i < inputs().size(); ++i) {
-    const TensorSpec& spec = inputs()[i];
-    if (!given[i] || spec.domain == Domain::offsets) continue;
-    in[i] = law_view(call.inputs.find(spec.name)->second);
-    type = in[i].type;
-    if (wanted && differentiable(spec.domain))
-      grad_in[i] = make(std::string(kGradient) + std::string(spec.name), type, in[i].dims());
-  }
-  for (std::size_t i = 0; i < outputs().size(); ++i) {
-    const TensorSpec& spec = outputs()[i];
-    if (!bound->uses(spec.name, given)) continue;
-    out[i] = make(std::string(spec.name), type, shape_of(bound->axes(spec, given)[0], sizes));
-    if (const auto found = call.inputs.find(std::string(kGradient) + std::string(spec.name)); found != call.inputs.end())
-      grad_out[i] = law_view(found->second);
-  }
-  LawTape tape;
-  const std::vector<std::int64_t> offsets = offsets_of(*this, call.inputs);
-  const LawRun run{offsets, call.form, wanted ? &tape : nullptr, call.context};
-  bound->forward(in, out, run);
-  if (wanted) bound->backward(in, out, grad_out, grad_in, run);
+  run_into(*bind(call.settings), call.inputs, call.form, call.context, sizes,
+           [&](const std::string& name, Type type, const std::vector<Index>& shape) {
+             return law_view(made[name] = Tensor(type, shape));
+           });
   return made;
 }
 
@@ -188,17 +194,23 @@ Given given_of(const Law& law, const NamedViews& inputs) {
 
 Tensors apply(const Law& law, const Call& call) {
   require_known(law.name(), call.settings, law.options());
-  const std::shared_ptr<const BoundLaw> bound = law.bind(call.settings);
-  check_names(*bound, call);
-  check_types(law, call.inputs);
-  const Given given = given_of(law, call.inputs);
-  Sizes sizes = bind_sizes(*bound, call.inputs);
-  for (const auto& [name, tensor] : call.inputs)
-    if (const TensorSpec* output = output_of_gradient(law, name))
-      bind_shape(std::string(law.name()), name, bound->axes(*output, given), tensor.dims(), sizes);
-  check_values(law, call.inputs);
-  check_form(*bound, call.form);
+  const Sizes sizes = check_call(*law.bind(call.settings), call.inputs, call.form);
+  require_finite(law, call.inputs);
   return law.run(call, sizes);
+}
+
+void require_finite(const Law& law, const NamedViews& inputs) {
+  const std::string op(law.name());
+  for (const auto& [name, tensor] : inputs) {
+    const TensorSpec* spec = find(law.inputs(), name);
+    const bool zero_decay = spec != nullptr && spec->domain == Domain::log_decay;
+    if (tensor.type == Type::f32) check_values<float>(op, name, tensor, zero_decay);
+    if (tensor.type == Type::f64) check_values<double>(op, name, tensor, zero_decay);
+  }
+}
+
+void apply(const BoundLaw& bound, const NamedViews& inputs, Form form, Context& context, const MakeTensor& make) {
+  run_into(bound, inputs, form, context, check_call(bound, inputs, form), make);
 }
 
 }  // namespace isomer

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "isomer/base/error.h"
+#include "isomer/laws/apply.h"
 #include "isomer/laws/check.h"
 #include "isomer/laws/random.h"
 #include "tests/error_of.h"
@@ -243,6 +246,45 @@ TEST(Apply, ReadsArraysOfAnyStridesWhereTheyAre) {
         EXPECT_LE(relative_error(got.at(name), tensor), 1e-12) << law->name() << " " << what.label << " " << name;
     }
   }
+}
+
+TEST(Apply, WritesToMemoryOfTheCallers) {
+  Context context(1);
+  for (const Law* law : laws()) {
+    for (const Case& what : law->cases()) {
+      const Tensors inputs = random_inputs(*law, what, Type::f64, 5);
+      const Tensors want = apply(*law, {inputs, what.settings, Form::automatic, context});
+      // Every second number, in arrays of NaN.
+      Tensors wide;
+      apply(*law->bind(what.settings), inputs, Form::automatic, context,
+            [&](const std::string& name, Type type, std::vector<Index> shape) {
+              shape.back() *= 2;
+              Tensor& memory = wide[name] = Tensor(type, shape);
+              std::fill_n(memory.data<double>(), memory.size(), std::numeric_limits<double>::quiet_NaN());
+              LawView view = law_view(memory);
+              view.shape[std::size_t(view.rank - 1)] /= 2;
+              view.stride[std::size_t(view.rank - 1)] = 2;
+              return view;
+            });
+      ASSERT_EQ(wide.size(), want.size()) << law->name() << " " << what.label;
+      for (const auto& [name, tensor] : want) {
+        const double* got = wide.at(name).data<double>();
+        for (Index i = 0; i < tensor.size(); ++i)
+          ASSERT_NEAR(got[2 * i], tensor.data<double>()[i], 1e-9 * std::max(1.0, std::abs(tensor.data<double>()[i])))
+              << law->name() << " " << what.label << " " << name << " " << i;
+        for (Index i = 0; i < tensor.size(); ++i) ASSERT_TRUE(std::isnan(got[2 * i + 1])) << name;
+      }
+    }
+  }
+}
+
+TEST(Apply, RefusesBoundCallsAlike) {
+  const Law& law = find_law("attention");
+  Context context(1);
+  NamedViews none;
+  const auto make = [](const std::string&, Type, const std::vector<Index>&) { return LawView{}; };
+  EXPECT_EQ(tests::error_of([&] { apply(*law.bind({}), none, Form::automatic, context, make); }),
+            "attention: expected an input q, found none");
 }
 
 }  // namespace

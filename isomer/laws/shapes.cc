@@ -1,23 +1,27 @@
 #include "isomer/laws/shapes.h"
 
 #include <algorithm>
-#include <optional>
+#include <array>
 
 #include "isomer/laws/layout.h"
 
 namespace isomer {
 
 namespace {
-/// The sizes with the new letters of the shape, or nothing when it does not fit.
-std::optional<Sizes> fit(const Axes& axes, const std::vector<Index>& shape, const Sizes& known) {
-  if (std::size_t(axes.rank) != shape.size()) return {};
-  Sizes sizes = known;
-  std::size_t i = 0;
+/// Does the shape fit the sizes that are known? New letters take theirs from it.
+bool fit(const Axes& axes, const std::vector<Index>& shape, Sizes& sizes) {
+  if (std::size_t(axes.rank) != shape.size()) return false;
+  std::array<Sizes::iterator, 4> added{};
+  std::size_t count = 0, i = 0;
   for (const Letter letter : axes) {
-    if (sizes.emplace(name_of(letter), shape[i]).first->second != shape[i]) return {};
-    ++i;
+    const auto [place, is_new] = sizes.emplace(name_of(letter), shape[i]);
+    if (is_new) added[count++] = place;
+    if (place->second != shape[i++]) {
+      while (count > 0) sizes.erase(added[--count]);
+      return false;
+    }
   }
-  return sizes;
+  return true;
 }
 
 /// "[B, T, H] = [2, 19, H]": known letters as numbers.
@@ -67,10 +71,7 @@ void bind_shape(const std::string& op, const std::string& name, std::span<const 
                 const std::vector<Index>& shape, Sizes& sizes) {
   std::string expected;
   for (const Axes& axes : alternatives) {
-    if (auto bound = fit(axes, shape, sizes)) {
-      sizes = std::move(*bound);
-      return;
-    }
+    if (fit(axes, shape, sizes)) return;
     expected += (expected.empty() ? "" : " or ") + expectation(axes, sizes);
   }
   fail(op.c_str(), "expected ", name, " of shape ", expected, ", got ", text_of(shape));
