@@ -13,11 +13,17 @@ CONFIGURE = cmake --preset $(1) $(if $(shell command -v ccache),-DCMAKE_CXX_COMP
 
 FAST = ISOMER_TEST_QUICK=1 ctest --test-dir $(1) --output-on-failure --no-tests=error -j$(JOBS) -L fast
 
-.PHONY: help build demo test test-fast sanitize clang bench bench-train lint format fuzz clean
+PYTHON = $(CURDIR)/build/python-env/bin/python
+# Makes the environment of the package and has the build know it.
+WITH_PYTHON = tools/setup python && tools/python-env build/python-env && \
+  { grep -qs '^ISOMER_PYTHON:BOOL=ON' build/CMakeCache.txt || cmake build -DISOMER_PYTHON=ON -DPython_EXECUTABLE=$(PYTHON) >/dev/null; }
+
+.PHONY: help build demo wheel test test-fast sanitize clang bench bench-train lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
 	@echo "make demo     build, check every law, train five mixers on recall, stream text from a small SWAX model: some five minutes"
+	@echo "make wheel    the Python package as a wheel in build/wheel; pip install . installs it from here"
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
 	@echo "make test-fast the tests of every folder on fewer sizes and one instruction set, for the edit loop"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops), the fuzzers, and make clang"
@@ -36,9 +42,16 @@ build:
 demo: build
 	@tools/demo
 
+wheel:
+	@tools/setup python
+	@tools/python-env build/python-env
+	@build/python-env/bin/pip wheel -q --disable-pip-version-check --no-deps -w build/wheel .
+	@ls build/wheel
+
 test:
 	@tools/setup test
 	@test -e build/build.ninja || $(call CONFIGURE,release)
+	@$(WITH_PYTHON)
 	@ninja -C build -j$(JOBS)
 	@ctest --test-dir build --output-on-failure --no-tests=error -j$(JOBS) $(CTEST)
 

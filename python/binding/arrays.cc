@@ -1,0 +1,141 @@
+#include "python/binding/arrays.h"
+
+#include <nanobind/stl/string.h>
+
+#include <optional>
+
+namespace isomer::python {
+
+namespace {
+/// A number's format as the struct module writes it: kind and size say enough on one machine.
+struct Element {
+  char kind = 0;  // 'f'loat, 'b'rain float, 'i'nteger
+  Index bytes = 0;
+};
+
+std::optional<Element> element_of(const char* format, Index bytes) {
+  const std::string_view text = format == nullptr ? "B" : format;
+  const std::string_view letter =
+      text.size() == 2 && (text[0] == '@' || text[0] == '=' || text[0] == '<') ? text.substr(1) : text;
+  if (letter == "e" || letter == "f" || letter == "d") return Element{'f', bytes};
+  if (letter == "i" || letter == "l" || letter == "q") return Element{'i', bytes};
+  return {};
+}
+
+/// The type that an array is read as; 32-bit integers are read by convert().
+std::optional<Type> type_of_element(const Element& element) {
+  if (element.kind == 'b') return element.bytes == 2 ? std::optional(Type::bf16) : std::nullopt;
+  if (element.kind == 'i') return element.bytes == 8 ? std::optional(Type::i64) : std::nullopt;
+  if (element.bytes == 2) return Type::f16;
+  if (element.bytes == 4) return Type::f32;
+  return element.bytes == 8 ? std::optional(Type::f64) : std::nullopt;
+}
+
+[[noreturn]] void refuse_type(const std::string& name, const std::string& got) {
+  throw Error("expected " + name + " of type float32, float64, bfloat16 or float16 (offsets: int64), got " + got);
+}
+
+/// What stands for the memory of an array without numbers: it is there, and nobody reads it.
+const std::byte kNothing[8]{};
+
+void set_axes(const std::string& name, int rank, TensorView& view) {
+  if (rank > TensorView::kMostAxes)
+    throw Error("expected " + name + " of at most " + std::to_string(TensorView::kMostAxes) + " axes, got " +
+                std::to_string(rank));
+  view.rank = rank;
+}
+
+Tensor widened(const TensorView& from) {
+  Tensor to(Type::i64, from.dims());
+  MutableTensorView target = mutable_view_of(to);
+  Index count = to.size();
+  std::array<Index, TensorView::kMostAxes> at{};
+  for (Index i = 0; i < count; ++i) {
+    const std::int32_t* x = reinterpret_cast<const std::int32_t*>(from.data);
+    for (int axis = 0; axis < from.rank; ++axis) x += at[std::size_t(axis)] * from.stride[std::size_t(axis)];
+    reinterpret_cast<std::int64_t*>(target.data)[i] = *x;
+    for (int axis = from.rank - 1; axis >= 0 && ++at[std::size_t(axis)] == from.shape[std::size_t(axis)]; --axis)
+      at[std::size_t(axis)] = 0;
+  }
+  return to;
+}
+}  // namespace
+
+Borrowed::Borrowed(const std::string& name, nb::handle array) {
+  if (PyObject_CheckBuffer(array.ptr()) != 0)
+    take_buffer(name, array);
+  else
+    take_dlpack(name, array);
+  if (view_.data == nullptr) view_.data = kNothing;
+  convert();
+}
+
+Borrowed::~Borrowed() {
+  if (has_buffer_) PyBuffer_Release(&buffer_);
+}
+
+void Borrowed::take_buffer(const std::string& name, nb::handle array) {
+  if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
+  has_buffer_ = true;
+  const std::optional<Element> element = element_of(buffer_.format, buffer_.itemsize);
+  const bool narrow = element && element->kind == 'i' && element->bytes == 4;
+  const std::optional<Type> type = narrow ? Type::i64 : element ? type_of_element(*element) : std::nullopt;
+  if (!type) {
+    const std::string format = buffer_.format == nullptr ? "bytes" : std::string("format ") + buffer_.format;
+    PyBuffer_Release(&buffer_);
+    has_buffer_ = false;
+    refuse_type(name, format);
+  }
+  view_.type = *type;
+  view_.data = static_cast<const std::byte*>(buffer_.buf);
+  set_axes(name, buffer_.ndim, view_);
+  for (std::size_t i = 0; i < std::size_t(buffer_.ndim); ++i) {
+    if (buffer_.strides[i] % buffer_.itemsize != 0)
+      throw Error("expected " + name + " with strides of whole numbers, got one of " + std::to_string(buffer_.strides[i]) +
+                  " bytes");
+    view_.shape[i] = buffer_.shape[i];
+    view_.stride[i] = buffer_.strides[i] / buffer_.itemsize;
+  }
+  if (narrow) copy_ = widened(view_), view_ = view_of(copy_);
+}
+
+void Borrowed::take_dlpack(const std::string& name, nb::handle array) {
+  if (!nb::hasattr(array, "__dlpack__"))
+    throw Error("expected an array as " + name + ", got " + nb::cast<std::string>(nb::str(nb::handle(array.type()))));
+  array_ = nb::cast<nb::ndarray<nb::ro>>(array);
+  if (array_.device_type() != nb::device::cpu::value)
+    throw Error("expected " + name + " in the memory of the CPU, got another device");
+  const nb::dlpack::dtype type = array_.dtype();
+  const char kind = type.code == std::uint8_t(nb::dlpack::dtype_code::Float)    ? 'f'
+                    : type.code == std::uint8_t(nb::dlpack::dtype_code::Bfloat) ? 'b'
+                    : type.code == std::uint8_t(nb::dlpack::dtype_code::Int)    ? 'i'
+                                                                                : '\0';
+  const Element element{kind, type.lanes == 1 ? type.bits / 8 : 0};
+  const bool narrow = element.kind == 'i' && element.bytes == 4;
+  const std::optional<Type> own = narrow ? Type::i64 : element.kind == 0 ? std::nullopt : type_of_element(element);
+  if (!own) refuse_type(name, "another");
+  view_.type = *own;
+  view_.data = static_cast<const std::byte*>(array_.data());
+  set_axes(name, int(array_.ndim()), view_);
+  for (std::size_t i = 0; i < array_.ndim(); ++i) view_.shape[i] = Index(array_.shape(i)), view_.stride[i] = array_.stride(i);
+  if (narrow) copy_ = widened(view_), view_ = view_of(copy_);
+}
+
+void Borrowed::convert() {
+  if (!floating(view_.type) || computable(view_.type)) return;
+  copy_ = Tensor(Type::f32, view_.dims());
+  copy_numbers(view_, mutable_view_of(copy_));
+  view_ = view_of(copy_);
+}
+
+Made make_array(nb::handle empty, Type type, const std::vector<Index>& shape) {
+  nb::list sizes;
+  for (const Index size : shape) sizes.append(size);
+  Made made{.array = empty(sizes, name_of(type)), .view = {}};
+  const Borrowed memory("an output", made.array);
+  const TensorView& view = memory.view();
+  made.view = {view.type, const_cast<std::byte*>(view.data), view.rank, view.shape, view.stride};
+  return made;
+}
+
+}  // namespace isomer::python

@@ -1,0 +1,51 @@
+#include "python/binding/contexts.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+
+namespace isomer::python {
+
+namespace {
+std::atomic<unsigned>& forks() {
+  static std::atomic<unsigned> count{0};
+  static const int watched = pthread_atfork(nullptr, nullptr, [] { forks().fetch_add(1); });
+  (void)watched;
+  return count;
+}
+
+struct Worker {
+  explicit Worker(int threads) : context(threads), tape(context, Record::no) {}
+  Context context;
+  Tape<float> tape;
+};
+
+struct Kept {
+  unsigned fork = forks().load();
+  std::map<int, std::unique_ptr<Worker>> workers;
+};
+
+Worker& worker_of(int threads) {
+  thread_local Kept kept;
+  if (kept.fork != forks().load()) {
+    // To end them would wait for threads that are not there.
+    for (auto& [count, worker] : kept.workers) (void)worker.release();
+    kept = {};
+  }
+  std::unique_ptr<Worker>& own = kept.workers[threads];
+  if (!own) own = std::make_unique<Worker>(threads);
+  return *own;
+}
+}  // namespace
+
+Context& context_of(int threads) { return worker_of(threads).context; }
+
+Tape<float>& tape_of(int threads) {
+  Tape<float>& tape = worker_of(threads).tape;
+  tape.clear();
+  return tape;
+}
+
+}  // namespace isomer::python

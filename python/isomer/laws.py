@@ -1,0 +1,147 @@
+"""The laws for arrays. Tensors and options are keywords, named and shaped as the program's `apply` has them."""
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from isomer import _engine
+from isomer._arrays import empty_like_kind, thread_count
+
+
+class AttentionResult(NamedTuple):
+    """o [B,T,H,V]; log_sum [B,T,H] of the kernel exp with the normaliser sum, else None."""
+
+    o: Any
+    log_sum: Any = None
+
+
+class ScalarDecayResult(NamedTuple):
+    """o [B,T,H,V] and the states after the last token; None where the normaliser has none."""
+
+    o: Any
+    final_state: Any = None
+    final_norm: Any = None
+    final_max: Any = None
+    final_value_sum: Any = None
+    final_count: Any = None
+
+
+class StateResult(NamedTuple):
+    """o [B,T,H,V] and final_state [B,H,K,V]."""
+
+    o: Any
+    final_state: Any
+
+
+class ScanResult(NamedTuple):
+    """h [B,T,N], h_imag when complex, and the states after the last token; of S6 o [B,T,C] in place of h."""
+
+    h: Any = None
+    h_imag: Any = None
+    final_state: Any = None
+    final_imag: Any = None
+    o: Any = None
+
+
+def _text(value) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+@lru_cache(maxsize=256)
+def _bound(law: str, options: tuple) -> _engine.BoundLaw:
+    return _engine.BoundLaw(law, {name: _text(value) for name, value in options})
+
+
+def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int | None):
+    given = tuple((name, value) for name, value in options.items() if value is not None)
+    made = _bound(law, given)(arrays, form, thread_count(threads), empty_like_kind(arrays.values()), False)
+    return result(**made)
+
+
+def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale=None, causal=None, window=None, sinks=None, kernel=None,
+              order=None, normaliser=None, eps=None, clamp=None, form="auto", threads=None) -> AttentionResult:
+    """Attention on all keys, or those of a window: o_t = N(sum_s kappa(scale q_t.k_s) exp(c_t - c_s) v_s).
+
+    q [B,T,H,K], k [B,S,G,K], v [B,S,G,V]; log_forget [B,S,H] (the gates of FoX, c is their running sum), gate [B,T,H] (with
+    normaliser="gate"); offsets [n+1] packs n sequences. With S > T the queries are the last T positions.
+
+    kernel: exp, or taylor with its order (2). normaliser: sum (softmax), l2, rms, layer, count, gate, none. window: how many keys
+    a query sees, itself counted (0: all), beside the first `sinks` ones. clamp: the largest logit. scale: K^-1/2.
+    """
+    arrays = {"q": q, "k": k, "v": v, "log_forget": log_forget, "gate": gate, "offsets": offsets}
+    options = {"scale": scale, "causal": causal, "window": window, "sinks": sinks, "kernel": kernel, "order": order,
+               "normaliser": normaliser, "eps": eps, "clamp": clamp}
+    return _call(AttentionResult, "attention", arrays, options, form, threads)
+
+
+def scalar_decay(q, k, v, *, log_decay=None, log_input=None, initial_state=None, initial_norm=None, initial_max=None,
+                 initial_value_sum=None, initial_count=None, offsets=None, scale=None, normaliser=None, causal=None, eps=None,
+                 form="auto", threads=None) -> ScalarDecayResult:
+    """Linear attention with a decay of each head: S_t = exp(log_decay_t) S_{t-1} + exp(log_input_t) k_t v_t^T, o_t = scale S_t^T q_t.
+
+    q [B,T,H,K], k [B,T,G,K], v [B,T,G,V]; log_decay [B,T,H] or [H], log_input [B,T,H]; initial_state [B,H,K,V], initial_norm
+    [B,H,K], initial_max [B,H], initial_value_sum [B,H,V], initial_count [B]; offsets [n+1] packs n sequences.
+
+    normaliser: none, sum (divided by q.n with n the sum of keys), max (mLSTM), subtract (InLine). RetNet, Mamba-2, mLSTM and
+    linear attention with any feature map are this law. scale: K^-1/2.
+    """
+    arrays = {"q": q, "k": k, "v": v, "log_decay": log_decay, "log_input": log_input, "initial_state": initial_state,
+              "initial_norm": initial_norm, "initial_max": initial_max, "initial_value_sum": initial_value_sum,
+              "initial_count": initial_count, "offsets": offsets}
+    options = {"scale": scale, "normaliser": normaliser, "causal": causal, "eps": eps}
+    return _call(ScalarDecayResult, "scalar_decay", arrays, options, form, threads)
+
+
+def channel_decay(q, k, v, log_decay, *, bonus=None, initial_state=None, offsets=None, scale=None, read=None, form="auto",
+                  threads=None) -> StateResult:
+    """Linear attention with a decay of each key channel: S_t = diag(exp(log_decay_t)) S_{t-1} + k_t v_t^T, o_t = scale S_t^T q_t.
+
+    q [B,T,H,K], k [B,T,G,K], v [B,T,G,V], log_decay [B,T,H,K]; bonus [H,K] (with read="before"); initial_state [B,H,K,V];
+    offsets [n+1] packs n sequences.
+
+    read: after, or before (RWKV-6): o_t = scale (S_{t-1}^T q_t + (q_t.(bonus k_t)) v_t). GLA, HGRN2, MetaLA and RWKV-6 are this
+    law. scale: K^-1/2.
+    """
+    arrays = {"q": q, "k": k, "v": v, "log_decay": log_decay, "bonus": bonus, "initial_state": initial_state, "offsets": offsets}
+    return _call(StateResult, "channel_decay", arrays, {"scale": scale, "read": read}, form, threads)
+
+
+def delta(q, k, v, beta=None, *, log_decay=None, a=None, b=None, initial_state=None, offsets=None, scale=None, l2norm=None,
+          form="auto", threads=None) -> StateResult:
+    """A memory that overwrites: S_t = D_t - beta_t k_t (k_t^T D_t - v_t^T) with D_t = exp(log_decay_t) S_{t-1}, o_t = scale S_t^T q_t.
+
+    q [B,T,H,K], k [B,T,G,K], v [B,T,G,V], beta [B,T,H]; log_decay [B,T,H] (Gated DeltaNet) or [B,T,H,K] (KDA); initial_state
+    [B,H,K,V]; offsets [n+1] packs n sequences. With a and b [B,T,H,K] in place of beta it is the rule of RWKV-7:
+    S_t = diag(exp(log_decay_t)) S_{t-1} + b_t (a_t^T S_{t-1}) + k_t v_t^T.
+
+    l2norm: q and k become x / sqrt(sum x^2 + 1e-6) first. scale: K^-1/2.
+    """
+    arrays = {"q": q, "k": k, "v": v, "beta": beta, "log_decay": log_decay, "a": a, "b": b, "initial_state": initial_state,
+              "offsets": offsets}
+    return _call(StateResult, "delta", arrays, {"scale": scale, "l2norm": l2norm}, form, threads)
+
+
+def scan(*, x, log_decay=None, angle=None, x_imag=None, step=None, a=None, b=None, c=None, d=None, initial_state=None,
+         initial_imag=None, offsets=None, form="auto", threads=None) -> ScanResult:
+    """A recurrence of each channel: h_t = exp(log_decay_t + i angle_t) h_{t-1} + x_t.
+
+    x and log_decay [B,T,N]; angle, x_imag [B,T,N] (complex); initial_state, initial_imag [B,N]; offsets [n+1] packs n sequences.
+    With step [B,T,C] (after softplus), a [C,N], b and c [B,T,N], d [C] it is S6 (Mamba) on x [B,T,C]: o_t = sum_n c_n h_n + d x_t,
+    with initial_state [B,C,N]. S4D, S5, LRU, RG-LRU and qLSTM are the plain one.
+    """
+    arrays = {"x": x, "log_decay": log_decay, "angle": angle, "x_imag": x_imag, "step": step, "a": a, "b": b, "c": c, "d": d,
+              "initial_state": initial_state, "initial_imag": initial_imag, "offsets": offsets}
+    return _call(ScanResult, "scan", arrays, {}, form, threads)
+
+
+def apply(law: str, tensors: Mapping[str, Any], options: Mapping[str, Any] | None = None, *, form: str = "auto",
+          threads: int | None = None) -> dict[str, Any]:
+    """`isomer apply` on arrays: outputs by name, and grad_X for every floating input X when grad_o (scan: grad_h) or grad_final_...
+    is among the tensors. Numbers that are not finite are refused, but -inf as the logarithm of a decay.
+    """
+    bound = _bound(law, tuple((options or {}).items()))
+    return bound(dict(tensors), form, thread_count(threads), empty_like_kind(tensors.values()), True)
+
+
+def laws() -> list[dict]:
+    """What every law says about itself: name, equation, inputs, outputs, options, forms."""
+    return _engine.laws()

@@ -1,0 +1,50 @@
+"""Every mixer as a linear dynamical system h_t = L_t h_{t-1} + B_t u_t, y_t = C_t h_t + D_t u_t, on given inputs."""
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from isomer import _engine
+
+
+@dataclass(frozen=True)
+class System:
+    """One head of a law on one sequence. Where `groups` is 1 the matrices serve all channels, else there is one for each.
+
+    L_t = diag(decay[t]) + left[t] right[t]^T. Numbers are complex where the law is.
+    """
+
+    decay: np.ndarray  # [T, groups, features]
+    B: np.ndarray  # [T, groups, features]
+    C: np.ndarray  # [T, groups, features]
+    D: np.ndarray  # [T, groups]
+    matrix: np.ndarray  # [groups, T, T]: the effective attention matrix, y = matrix u
+    memory_horizon: float  # for how many tokens a token keeps 1 % of its largest influence
+    channels: int
+    left: np.ndarray | None = None
+    right: np.ndarray | None = None
+    law: str = ""
+    head: int = 0
+
+    def transition(self, t: int, group: int = 0) -> np.ndarray:
+        """L_t as a matrix, [features, features]."""
+        full = np.diag(self.decay[t, group])
+        return full if self.left is None else full + np.outer(self.left[t, group], self.right[t, group])
+
+    def eigenvalues(self, t: int, group: int = 0) -> np.ndarray:
+        return np.linalg.eigvals(self.transition(t, group))
+
+
+def _system(found: dict) -> System:
+    real = {name: x.real.copy() if isinstance(x, np.ndarray) and not x.imag.any() else x for name, x in found.items()}
+    return System(**real)
+
+
+def dsf(name: str, inputs, options: Mapping | None = None, *, sequence: int = 0, head: int = 0, seed: int = 1):
+    """The system of a law on its tensors (a dict as for apply(); -> System), or those of every law and head of a preset with
+    random weights on x [T, width] (-> list of System)."""
+    text = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (options or {}).items()}
+    if isinstance(inputs, Mapping):
+        found = _engine.dsf_of_law(name, dict(inputs), text, sequence, head)
+        return _system({**found, "law": name, "head": head})
+    return [_system(found) for found in _engine.dsf_of_preset(name, inputs, text, seed)]

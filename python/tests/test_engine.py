@@ -1,0 +1,168 @@
+"""The engine from Python: tables, training, models, streams, systems."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import formulas
+import numpy as np
+import pytest
+
+import isomer
+
+RECIPE = """
+[model]
+layers = "gla*1"
+width = 16
+[task]
+name = "induction"
+length = 16
+vocabulary = 8
+[train]
+steps = 6
+batch = 4
+eval_every = 3
+eval_examples = 8
+log_every = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("engine")
+    (folder / "small.toml").write_text(RECIPE)
+    lines = []
+    made = isomer.train(folder / "small.toml", {"train.lr": 1e-3}, out=folder / "run", callback=lines.append)
+    assert [line["step"] for line in lines if "loss" in line and "eval" not in line][-1] == 6
+    assert lines == made.metrics
+    return made
+
+
+def rows(table):
+    return table if isinstance(table, list) else table.to_dict("records")
+
+
+def test_tables():
+    names = {row["preset"] for row in rows(isomer.list())}
+    assert {"softmax", "gla", "mlstm"} <= names
+    assert all(row["pass"] for row in rows(isomer.check("scan")))
+    assert "gla" in isomer.show("gla", {"heads": 2}, width=32)
+
+
+def test_errors_of_the_caller(tmp_path):
+    with pytest.raises(ValueError, match="did you mean gla"):
+        isomer.show("glaa")
+    with pytest.raises(ValueError, match="expected"):
+        isomer.load(tmp_path / "none")
+    with pytest.raises(ValueError, match="float32 or bf16"):
+        isomer.load(tmp_path, weights="int8")
+    (tmp_path / "bad.toml").write_text("[model]\nlayer = 'gla'\n")
+    with pytest.raises(ValueError, match="layers"):
+        isomer.train(tmp_path / "bad.toml", out=tmp_path / "run")
+
+
+def test_logits_and_streams_agree(run, tmp_path):
+    model = run.load()
+    tokens = np.random.default_rng(1).integers(0, model.vocabulary, (3, 12))
+    logits = model.logits(tokens)
+    assert logits.shape == (3, 12, model.vocabulary) and logits.dtype == np.float32
+    state = model.start(3)
+    assert np.allclose(state.prefill(tokens[:, :5]), logits[:, 4], atol=1e-5)
+    fork = state.copy()
+    for t in range(5, 12):
+        assert np.allclose(state.step(tokens[:, t]), logits[:, t], atol=1e-5)
+    assert state.positions == [12, 12, 12] and fork.positions == [5, 5, 5]
+    fork.save(tmp_path / "state.safetensors")
+    again = model.load_state(tmp_path / "state.safetensors")
+    assert np.array_equal(again.step(tokens[:, 5]), fork.step(tokens[:, 5]))
+
+
+def test_gradients_of_a_model(run):
+    model = run.load()
+    tokens = np.arange(16).reshape(1, 16) % model.vocabulary
+    out = model.run({"tokens": tokens, "targets": tokens}, gradients=True)
+    assert out["loss"].shape == (1,) and np.isfinite(out["loss"]).all()
+    assert any(name.startswith("grad.layers.0.mixer") and np.abs(x).max() > 0 for name, x in out.items())
+
+
+def test_generate_is_the_programs(run):
+    want = subprocess.run([isomer.program(), "generate", run.path, "--prompt", "1 2 3", "--tokens", "9", "--seed", "4"],
+                          capture_output=True, text=True, check=True).stdout.split()
+    assert run.load().generate("1 2 3", 9, seed=4).split() == want[-9:]
+
+
+def test_refused_tokens(run):
+    model = run.load()
+    for tokens, text in (([[99]], "expected numbers from 0"), ([[0.5]], "expected"), (np.zeros((2, 2), np.float32), "expected integers"),
+                         (np.zeros((1, 0), np.int64), "expected \\[B, T\\]")):
+        with pytest.raises(ValueError, match=text):
+            model.start().prefill(tokens if not isinstance(tokens, list) else np.array(tokens))
+
+
+def test_saved_model_needs_no_run(run, tmp_path):
+    model = run.load()
+    model.save(tmp_path / "model")
+    tokens = np.array([[1, 2, 3]])
+    assert np.array_equal(isomer.load(tmp_path / "model").logits(tokens), model.logits(tokens))
+
+
+def test_a_callback_ends_the_run(run, tmp_path):
+    class Enough(Exception):
+        pass
+
+    def stop(line):
+        raise Enough
+
+    (tmp_path / "small.toml").write_text(RECIPE)
+    with pytest.raises(Enough):
+        isomer.train(tmp_path / "small.toml", {"train.steps": 100000}, out=tmp_path / "run", callback=stop)
+    assert (tmp_path / "run" / "checkpoints" / "latest").exists()
+
+
+def test_ctrl_c_ends_the_run_soon(tmp_path):
+    (tmp_path / "small.toml").write_text(RECIPE)
+    code = f"import isomer; isomer.train({str(tmp_path / 'small.toml')!r}, {{'train.steps': 1000000}}, out={str(tmp_path / 'run')!r})"
+    child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (tmp_path / "run" / "metrics.jsonl").exists():
+        assert child.poll() is None
+        time.sleep(0.05)
+    os.killpg(child.pid, signal.SIGINT)
+    assert "KeyboardInterrupt" in child.communicate(timeout=20)[1]
+    state = json.loads((tmp_path / "run" / "checkpoints" / "latest" / "state.json").read_text())
+    assert state["step"] > 0
+
+
+def test_system_of_a_law():
+    rng = np.random.default_rng(3)
+    q, k, v = rng.standard_normal((3, 1, 9, 1, 4))
+    beta, decay = rng.uniform(0.1, 0.9, (1, 9, 1)), -rng.exponential(0.3, (1, 9, 1))
+    system = isomer.dsf("delta", {"q": q, "k": k, "v": v, "beta": beta, "log_decay": decay}, {"l2norm": True})
+    o, _ = formulas.delta(q, k, v, beta, decay, l2norm=True)
+    assert np.allclose(system.matrix[0] @ v[0, :, 0], o[0, :, 0], atol=1e-12)
+    h = np.zeros((4, 4))
+    for t in range(9):
+        h = system.transition(t) @ h + np.outer(system.B[t, 0], v[0, t, 0])
+        assert np.allclose(system.C[t, 0] @ h + system.D[t, 0] * v[0, t, 0], o[0, t, 0], atol=1e-12)
+    assert np.abs(system.eigenvalues(3)).max() <= 1 + 1e-12
+
+
+def test_systems_of_a_preset():
+    x = np.random.default_rng(1).standard_normal((7, 16))
+    systems = isomer.dsf("gla", x, {"heads": 2})
+    assert [system.head for system in systems] == [0, 1] and systems[0].matrix.shape == (1, 7, 7)
+    with pytest.raises(ValueError, match="expected x of shape"):
+        isomer.dsf("gla", x[0])
+
+
+def test_a_run_draws_itself(run):
+    assert "<svg" in run._repr_html_() and str(run.path) in run._repr_html_()
+
+
+@pytest.mark.parametrize("example, arguments", [("forget", []), ("attention_maps", []), ("train_and_stream", ["4"])])
+def test_examples(example, arguments):
+    path = os.path.join(os.path.dirname(__file__), "..", "examples", example + ".py")
+    assert len(open(path).read().splitlines()) < 60
+    out = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True)
+    assert out.returncode == 0 and out.stdout, out.stderr
