@@ -32,9 +32,15 @@ def _fail(status: int, errors: str):
     raise (ValueError if status == 2 else RuntimeError)(last.removeprefix("isomer: "))
 
 
+def _start(command, **options) -> subprocess.Popen:
+    """In a session of its own: the Ctrl-C of a terminal reaches Python alone, which passes it on once. A second one would end a run
+    without its checkpoint."""
+    return subprocess.Popen(command, start_new_session=True, **options)
+
+
 def _run(*arguments, failure_is_a_result: bool = False) -> str:
     command = [program(), *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    with _start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         try:
             output, errors = child.communicate()
         except KeyboardInterrupt:
@@ -143,7 +149,7 @@ def train(recipe: str | os.PathLike, settings: Mapping | None = None, *, out: st
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="isomer-")) / Path(recipe).stem
     command = [program(), "train", str(recipe), *_settings(settings), "--out", str(folder), *(["--resume"] if resume else [])]
     bar = _bar() if progress and _has("tqdm") else None
-    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors) as child:
+    with tempfile.TemporaryFile("w+") as errors, _start(command, stdout=subprocess.DEVNULL, stderr=errors) as child:
         try:
             for line in _follow(folder / "metrics.jsonl", child):
                 if bar is not None:
