@@ -126,33 +126,58 @@ Sizes check_call(const BoundLaw& bound, const NamedViews& inputs, Form form) {
   return sizes;
 }
 
-void run_into(const BoundLaw& bound, const NamedViews& inputs, Form form, Context& context, const Sizes& sizes,
-              const MakeTensor& make) {
+/// The law's inputs by their places.
+LawViews inputs_of(const Law& law, const NamedViews& inputs) {
+  LawViews in;
+  for (std::size_t i = 0; i < law.inputs().size(); ++i)
+    if (const auto found = inputs.find(law.inputs()[i].name); found != inputs.end() && law.inputs()[i].domain != Domain::offsets)
+      in[i] = law_view(found->second);
+  return in;
+}
+
+Type type_of_all(const LawViews& in) {
+  const auto first = std::find_if(in.begin(), in.end(), [](const LawView& view) { return view.present(); });
+  return first == in.end() ? Type::f32 : first->type;
+}
+
+/// Returns the outputs by their places.
+LawViews run_forward(const BoundLaw& bound, const NamedViews& inputs, const NamedRun& run, const Sizes& sizes,
+                     const MakeTensor& make) {
   const Law& law = bound.law();
   const Given given = given_of(law, inputs);
-  const bool wanted = wants_gradients(inputs);
-  LawViews in, out, grad_out, grad_in;
-  Type type = Type::f32;
-  for (std::size_t i = 0; i < law.inputs().size(); ++i) {
-    const TensorSpec& spec = law.inputs()[i];
-    if (!given[i] || spec.domain == Domain::offsets) continue;
-    in[i] = law_view(inputs.find(spec.name)->second);
-    type = in[i].type;
-    if (wanted && differentiable(spec.domain))
-      grad_in[i] = make(std::string(kGradient) + std::string(spec.name), type, in[i].dims());
-  }
-  for (std::size_t i = 0; i < law.outputs().size(); ++i) {
-    const TensorSpec& spec = law.outputs()[i];
-    if (!bound.uses(spec.name, given)) continue;
-    out[i] = make(std::string(spec.name), type, shape_of(bound.axes(spec, given)[0], sizes));
-    if (const auto found = inputs.find(std::string(kGradient) + std::string(spec.name)); found != inputs.end())
-      grad_out[i] = law_view(found->second);
-  }
-  LawTape tape;
+  const LawViews in = inputs_of(law, inputs);
+  LawViews out;
+  for (std::size_t i = 0; i < law.outputs().size(); ++i)
+    if (const TensorSpec& spec = law.outputs()[i]; bound.uses(spec.name, given))
+      out[i] = make(std::string(spec.name), type_of_all(in), shape_of(bound.axes(spec, given)[0], sizes));
   const std::vector<std::int64_t> offsets = offsets_of(law, inputs);
-  const LawRun run{offsets, form, wanted ? &tape : nullptr, context};
-  bound.forward(in, out, run);
-  if (wanted) bound.backward(in, out, grad_out, grad_in, run);
+  bound.forward(in, out, {offsets, run.form, run.tape, run.context});
+  return out;
+}
+
+void run_backward(const BoundLaw& bound, const NamedViews& inputs, const LawViews& out, const NamedRun& run,
+                  const MakeTensor& make) {
+  const Law& law = bound.law();
+  const LawViews in = inputs_of(law, inputs);
+  LawViews grad_out, grad_in;
+  for (std::size_t i = 0; i < law.inputs().size(); ++i)
+    if (const TensorSpec& spec = law.inputs()[i]; in[i].present() && differentiable(spec.domain))
+      grad_in[i] = make(std::string(kGradient) + std::string(spec.name), in[i].type, in[i].dims());
+  for (std::size_t i = 0; i < law.outputs().size(); ++i)
+    if (const auto found = inputs.find(std::string(kGradient) + std::string(law.outputs()[i].name)); found != inputs.end())
+      grad_out[i] = law_view(found->second);
+  const std::vector<std::int64_t> offsets = offsets_of(law, inputs);
+  bound.backward(in, out, grad_out, grad_in, {offsets, run.form, run.tape, run.context});
+}
+
+/// Forward, and backward where gradients came in.
+void run_both(const BoundLaw& bound, const NamedViews& inputs, Form form, Context& context, const Sizes& sizes,
+              const MakeTensor& make) {
+  const bool wanted = wants_gradients(inputs);
+  LawTape tape;
+  const NamedRun run{form, wanted ? &tape : nullptr, context};
+  const LawViews out = run_forward(bound, inputs, run, sizes, make);
+  if (wanted) run_backward(bound, inputs, out, run, make);
 }
 }  // namespace
 
@@ -174,7 +199,7 @@ LawSizes Law::bench_sizes(const BenchCase& c) const {
 
 Tensors Law::run(const Call& call, const Sizes& sizes) const {
   Tensors made;
-  run_into(*bind(call.settings), call.inputs, call.form, call.context, sizes,
+  run_both(*bind(call.settings), call.inputs, call.form, call.context, sizes,
            [&](const std::string& name, Type type, const std::vector<Index>& shape) {
              return law_view(made[name] = Tensor(type, shape));
            });
@@ -210,7 +235,29 @@ void require_finite(const Law& law, const NamedViews& inputs) {
 }
 
 void apply(const BoundLaw& bound, const NamedViews& inputs, Form form, Context& context, const MakeTensor& make) {
-  run_into(bound, inputs, form, context, check_call(bound, inputs, form), make);
+  run_both(bound, inputs, form, context, check_call(bound, inputs, form), make);
+}
+
+void forward(const BoundLaw& bound, const NamedViews& inputs, const NamedRun& run, const MakeTensor& make) {
+  (void)run_forward(bound, inputs, run, check_call(bound, inputs, run.form), make);
+}
+
+void backward(const BoundLaw& bound, const NamedViews& inputs, const NamedViews& outputs, const NamedRun& run,
+              const MakeTensor& make) {
+  const Law& law = bound.law();
+  const Sizes sizes = check_call(bound, inputs, run.form);
+  const Given given = given_of(law, inputs);
+  LawViews out;
+  for (std::size_t i = 0; i < law.outputs().size(); ++i) {
+    const TensorSpec& spec = law.outputs()[i];
+    if (!bound.uses(spec.name, given)) continue;
+    const auto found = outputs.find(spec.name);
+    require(found != outputs.end() && found->second.dims() == shape_of(bound.axes(spec, given)[0], sizes) &&
+                found->second.type == type_of_all(inputs_of(law, inputs)),
+            std::string(law.name()).c_str(), "expected the output ", spec.name, " that forward() wrote");
+    out[i] = law_view(found->second);
+  }
+  run_backward(bound, inputs, out, run, make);
 }
 
 }  // namespace isomer

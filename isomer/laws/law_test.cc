@@ -278,6 +278,37 @@ TEST(Apply, WritesToMemoryOfTheCallers) {
   }
 }
 
+TEST(Apply, GoesForwardAndBackInTwoSteps) {
+  Context context(1);
+  for (const Law* law : laws()) {
+    for (const Case& what : law->cases()) {
+      const Tensors all = random_inputs(*law, what, Type::f64, 5);
+      const Tensors want = apply(*law, {all, what.settings, Form::automatic, context});
+      const std::shared_ptr<const BoundLaw> bound = law->bind(what.settings);
+      NamedViews inputs = all;
+      std::erase_if(inputs, [](const auto& input) { return input.first.starts_with("grad_"); });
+      for (const bool taped : {true, false}) {
+        Tensors out, gradients;
+        LawTape tape;
+        const NamedRun run{.tape = taped ? &tape : nullptr, .context = context};
+        forward(*bound, inputs, run, [&](const std::string& name, Type type, const std::vector<Index>& shape) {
+          return law_view(out[name] = Tensor(type, shape));
+        });
+        // Every other gradient is not wanted.
+        bool wanted = false;
+        backward(*bound, all, out, run, [&](const std::string& name, Type type, const std::vector<Index>& shape) {
+          wanted = !wanted;
+          return wanted ? law_view(gradients[name] = Tensor(type, shape)) : LawView{};
+        });
+        gradients.merge(out);
+        EXPECT_GT(gradients.size(), out.size());
+        for (const auto& [name, tensor] : gradients)
+          EXPECT_LE(relative_error(tensor, want.at(name)), 1e-11) << law->name() << " " << what.label << " " << name;
+      }
+    }
+  }
+}
+
 TEST(Apply, RefusesBoundCallsAlike) {
   const Law& law = find_law("attention");
   Context context(1);
