@@ -18,13 +18,17 @@ PYTHON = $(CURDIR)/build/python-env/bin/python
 WITH_PYTHON = tools/setup python && tools/python-env build/python-env && \
   { grep -qs '^ISOMER_PYTHON:BOOL=ON' build/CMakeCache.txt || cmake build -DISOMER_PYTHON=ON -DPython_EXECUTABLE=$(PYTHON) >/dev/null; }
 
-.PHONY: help build demo wheel test test-fast sanitize clang bench bench-train lint format fuzz clean
+# PyTorch is 5 GB: its environment is kept outside of the build folder.
+TORCH_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/isomer/torch-env
+
+.PHONY: help build demo wheel test test-torch test-fast sanitize clang bench bench-train lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
 	@echo "make demo     build, check every law, train five mixers on recall, stream text from a small SWAX model: some five minutes"
 	@echo "make wheel    the Python package as a wheel in build/wheel; pip install . installs it from here"
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
+	@echo "make test-torch the Python package on tensors of PyTorch; installs it (5 GB) once, in $(TORCH_ENV)"
 	@echo "make test-fast the tests of every folder on fewer sizes and one instruction set, for the edit loop"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops), the fuzzers, and make clang"
 	@echo "make clang    library, program and tests by Clang, and test-fast with them"
@@ -54,6 +58,14 @@ test:
 	@$(WITH_PYTHON)
 	@ninja -C build -j$(JOBS)
 	@ctest --test-dir build --output-on-failure --no-tests=error -j$(JOBS) $(CTEST)
+
+test-torch:
+	@tools/setup python
+	@test -e build/build.ninja || $(call CONFIGURE,release)
+	@tools/python-env $(TORCH_ENV) torch fla-core
+	@$(WITH_PYTHON)
+	@ninja -C build -j$(JOBS) isomer_python
+	@PYTHONPATH=build/python $(TORCH_ENV)/bin/python -m pytest -q -p no:cacheprovider python/tests_torch
 
 test-fast:
 	@tools/setup test

@@ -7,6 +7,8 @@
 namespace isomer::python {
 
 namespace {
+constexpr int kInt32 = 5;  // behind the numbers of Type
+
 /// A number's format as the struct module writes it: kind and size say enough on one machine.
 struct Element {
   char kind = 0;  // 'f'loat, 'b'rain float, 'i'nteger
@@ -62,7 +64,9 @@ Tensor widened(const TensorView& from) {
 }  // namespace
 
 Borrowed::Borrowed(const std::string& name, nb::handle array) {
-  if (PyObject_CheckBuffer(array.ptr()) != 0)
+  if (nb::isinstance<nb::tuple>(array))
+    take_address(name, array);
+  else if (PyObject_CheckBuffer(array.ptr()) != 0)
     take_buffer(name, array);
   else
     take_dlpack(name, array);
@@ -121,6 +125,18 @@ void Borrowed::take_dlpack(const std::string& name, nb::handle array) {
   if (narrow) copy_ = widened(view_), view_ = view_of(copy_);
 }
 
+void Borrowed::take_address(const std::string& name, nb::handle tuple) {
+  const nb::handle shape = tuple[2], stride = tuple[3];
+  const int type = nb::cast<int>(tuple[1]);
+  const bool narrow = type == kInt32;
+  view_.type = narrow ? Type::i64 : Type(type);
+  view_.data = reinterpret_cast<const std::byte*>(nb::cast<std::uintptr_t>(tuple[0]));
+  set_axes(name, int(nb::len(shape)), view_);
+  for (std::size_t i = 0; i < std::size_t(view_.rank); ++i)
+    view_.shape[i] = nb::cast<Index>(shape[i]), view_.stride[i] = nb::cast<Index>(stride[i]);
+  if (narrow) copy_ = widened(view_), view_ = view_of(copy_);
+}
+
 void Borrowed::convert() {
   if (!floating(view_.type) || computable(view_.type)) return;
   copy_ = Tensor(Type::f32, view_.dims());
@@ -132,7 +148,9 @@ Made make_array(nb::handle empty, Type type, const std::vector<Index>& shape) {
   nb::list sizes;
   for (const Index size : shape) sizes.append(size);
   Made made{.array = empty(sizes, name_of(type)), .view = {}};
-  const Borrowed memory("an output", made.array);
+  nb::object place = made.array;
+  if (nb::isinstance<nb::tuple>(made.array)) place = made.array[1], made.array = nb::object(made.array[0]);
+  const Borrowed memory("an output", place);
   const TensorView& view = memory.view();
   made.view = {view.type, const_cast<std::byte*>(view.data), view.rank, view.shape, view.stride};
   return made;

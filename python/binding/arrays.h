@@ -9,8 +9,9 @@ namespace isomer::python {
 
 namespace nb = nanobind;
 
-/// An array of the caller for as long as this lives: whatever speaks the buffer protocol or DLPack, with any strides.
-/// BF16 and F16 become F32, and 32-bit integers I64, which takes a copy.
+/// An array of the caller for as long as this lives: whatever speaks the buffer protocol or DLPack, with any strides; or a tuple
+/// (address, type, shape, strides), which costs a tenth of DLPack, of memory that the caller keeps. BF16 and F16 become F32, and
+/// 32-bit integers I64, which takes a copy.
 class Borrowed {
  public:
   /// Throws Error naming the argument: for what is no array, or not in the memory of the CPU, or of a type that no law knows.
@@ -24,6 +25,7 @@ class Borrowed {
  private:
   void take_buffer(const std::string& name, nb::handle array);
   void take_dlpack(const std::string& name, nb::handle array);
+  void take_address(const std::string& name, nb::handle tuple);
   void convert();
 
   TensorView view_;
@@ -33,7 +35,7 @@ class Borrowed {
   Tensor copy_;
 };
 
-/// A new array of the caller's library and its memory: `empty(shape, type)` makes it.
+/// A new array of the caller's library and its memory: `empty(shape, type)` makes it, alone or beside its address as above.
 struct Made {
   nb::object array;
   MutableTensorView view;

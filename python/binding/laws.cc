@@ -1,8 +1,12 @@
 // Laws for arrays: a law with its options, called with arrays by name.
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <list>
+#include <mutex>
 
 #include "isomer/laws/apply.h"
 #include "python/binding/arrays.h"
@@ -12,43 +16,170 @@
 namespace isomer::python {
 
 namespace {
+/// Arrays by name as views, for as long as this lives; None stands for one that is absent.
+class NamedArrays {
+ public:
+  explicit NamedArrays(const nb::dict& arrays) {
+    for (const auto& [key, array] : arrays) {
+      if (array.is_none()) continue;
+      const std::string name = nb::cast<std::string>(key);
+      views_.emplace(name, borrowed_.emplace_back(name, array).view());
+    }
+  }
+  [[nodiscard]] const NamedViews& views() const { return views_; }
+
+ private:
+  std::list<Borrowed> borrowed_;
+  NamedViews views_;
+};
+
+/// Makes outputs by `empty(shape, type)` and keeps them by name.
+class Outputs {
+ public:
+  explicit Outputs(nb::handle empty) : empty_(empty) {}
+  LawView operator()(const std::string& name, Type type, const std::vector<Index>& shape) {
+    const nb::gil_scoped_acquire locked;
+    Made output = make_array(empty_, type, shape);
+    made_[name.c_str()] = output.array;
+    return law_view(output.view);
+  }
+  [[nodiscard]] nb::dict take() { return std::move(made_); }
+
+ private:
+  nb::handle empty_;
+  nb::dict made_;
+};
+
+/// What forward passes left, each under the address of an array of one byte that automatic differentiation keeps for us. When
+/// that array goes, so does the tape; whoever copied it finds none, and backward does without.
+class Tapes {
+ public:
+  static Tapes& all() {
+    static Tapes tapes;
+    return tapes;
+  }
+  [[nodiscard]] nb::object keep(std::shared_ptr<LawTape> tape) {
+    auto* place = new std::uint8_t(0);
+    {
+      const std::lock_guard held(mutex_);
+      kept_.emplace(place, std::move(tape));
+    }
+    const nb::capsule owner(place, [](void* p) noexcept { all().drop(static_cast<std::uint8_t*>(p)); });
+    const std::size_t one = 1;
+    return nb::cast(nb::ndarray<nb::pytorch, std::uint8_t>(place, 1, &one, owner));
+  }
+  [[nodiscard]] std::shared_ptr<LawTape> find(std::uintptr_t address) {
+    const std::lock_guard held(mutex_);
+    const auto found = kept_.find(reinterpret_cast<std::uint8_t*>(address));
+    return found == kept_.end() ? nullptr : found->second;
+  }
+  [[nodiscard]] std::size_t count() {
+    const std::lock_guard held(mutex_);
+    return kept_.size();
+  }
+
+ private:
+  void drop(std::uint8_t* place) {
+    std::shared_ptr<LawTape> last;
+    {
+      const std::lock_guard held(mutex_);
+      if (const auto found = kept_.find(place); found != kept_.end()) last = std::move(found->second), kept_.erase(found);
+    }
+    delete place;
+  }
+  std::mutex mutex_;
+  std::map<std::uint8_t*, std::shared_ptr<LawTape>> kept_;
+};
+
 /// A law with its options: reading them once is what a short call is spared.
 class BoundCall {
  public:
   BoundCall(const std::string& law, const std::map<std::string, std::string>& options) : law_(find_law(law)) {
-    settings_ = Settings(options.begin(), options.end());
-    require_known(law_.name(), settings_, law_.options());
-    bound_ = law_.bind(settings_);
+    const Settings settings(options.begin(), options.end());
+    require_known(law_.name(), settings, law_.options());
+    bound_ = law_.bind(settings);
   }
 
-  /// Arrays by name, None for those that are absent; `empty(shape, type)` makes the outputs; `finite`: other numbers are refused.
+  /// `empty(shape, type)` makes the outputs; `finite`: other numbers are refused.
   [[nodiscard]] nb::dict operator()(const nb::dict& arrays, const std::string& form, int threads, nb::handle empty,
                                     bool finite) const {
-    std::list<Borrowed> borrowed;
-    NamedViews views;
-    for (const auto& [key, array] : arrays) {
-      if (array.is_none()) continue;
-      const std::string name = nb::cast<std::string>(key);
-      views.emplace(name, borrowed.emplace_back(name, array).view());
-    }
-    nb::dict made;
+    const NamedArrays in(arrays);
+    Outputs made(empty);
     const Form chosen = form_named(form);
     Context& context = context_of(threads);
+    {
+      const nb::gil_scoped_release released;
+      if (finite) require_finite(law_, in.views());
+      apply(*bound_, in.views(), chosen, context, std::ref(made));
+    }
+    return made.take();
+  }
+
+  /// The outputs by name, and under "tape" what backward() finds by its address.
+  [[nodiscard]] nb::dict forward(const nb::dict& arrays, const std::string& form, int threads, nb::handle empty) const {
+    const NamedArrays in(arrays);
+    Outputs made(empty);
+    const auto tape = std::make_shared<LawTape>();
+    const NamedRun run{form_named(form), tape.get(), context_of(threads)};
+    {
+      const nb::gil_scoped_release released;
+      isomer::forward(*bound_, in.views(), run, std::ref(made));
+    }
+    nb::dict all = made.take();
+    all["tape"] = Tapes::all().keep(tape);
+    return all;
+  }
+
+  /// Gradients of the inputs that `wanted` names; `arrays` has inputs and grad_… of outputs, `outputs` what forward() made.
+  [[nodiscard]] nb::dict backward(const nb::dict& arrays, const nb::dict& outputs, const std::set<std::string>& wanted,
+                                  const std::string& form, int threads, nb::handle empty, std::uintptr_t tape) const {
+    const NamedArrays in(arrays), out(outputs);
+    Outputs made(empty);
+    const std::shared_ptr<LawTape> kept = Tapes::all().find(tape);
+    const NamedRun run{form_named(form), kept.get(), context_of(threads)};
     const auto make = [&](const std::string& name, Type type, const std::vector<Index>& shape) {
-      const nb::gil_scoped_acquire locked;
-      Made output = make_array(empty, type, shape);
-      made[name.c_str()] = output.array;
-      return law_view(output.view);
+      return wanted.contains(name) ? made(name, type, shape) : LawView{};
     };
-    const nb::gil_scoped_release released;
-    if (finite) require_finite(law_, views);
-    apply(*bound_, views, chosen, context, make);
-    return made;
+    {
+      const nb::gil_scoped_release released;
+      isomer::backward(*bound_, in.views(), out.views(), run, make);
+    }
+    return made.take();
+  }
+
+  /// The outputs beside these inputs, with their axes: [("o", ["B", "T", "H", "V"]), …].
+  using NamedAxes = std::vector<std::pair<std::string, std::vector<std::string>>>;
+  [[nodiscard]] NamedAxes outputs(const std::set<std::string>& names) const {
+    NamedAxes all;
+    const Given given = given_of_names(names);
+    for (const TensorSpec& spec : law_.outputs())
+      if (bound_->uses(spec.name, given)) all.emplace_back(spec.name, letters(bound_->axes(spec, given)[0]));
+    return all;
+  }
+  /// The axes that these inputs may have, one entry for each alternative.
+  [[nodiscard]] NamedAxes inputs(const std::set<std::string>& names) const {
+    NamedAxes all;
+    const Given given = given_of_names(names);
+    for (std::size_t i = 0; i < law_.inputs().size(); ++i)
+      if (const TensorSpec& spec = law_.inputs()[i]; given[i] && spec.domain != Domain::offsets)
+        for (const Axes& axes : bound_->axes(spec, given)) all.emplace_back(spec.name, letters(axes));
+    return all;
   }
 
  private:
+  [[nodiscard]] Given given_of_names(const std::set<std::string>& names) const {
+    Given given;
+    for (std::size_t i = 0; i < law_.inputs().size(); ++i)
+      if (names.contains(std::string(law_.inputs()[i].name))) given.add(i);
+    return given;
+  }
+  [[nodiscard]] static std::vector<std::string> letters(const Axes& axes) {
+    std::vector<std::string> all;
+    for (const Letter letter : axes) all.emplace_back(name_of(letter));
+    return all;
+  }
+
   const Law& law_;
-  Settings settings_;
   std::shared_ptr<const BoundLaw> bound_;
 };
 
@@ -94,7 +225,14 @@ void bind_laws(nb::module_& module) {
   nb::class_<BoundCall>(module, "BoundLaw", "A law with its options.")
       .def(nb::init<const std::string&, const std::map<std::string, std::string>&>(), nb::arg("law"), nb::arg("options"))
       .def("__call__", &BoundCall::operator(), nb::arg("arrays"), nb::arg("form"), nb::arg("threads"), nb::arg("empty"),
-           nb::arg("finite"));
+           nb::arg("finite"))
+      .def("forward", &BoundCall::forward, nb::arg("arrays"), nb::arg("form"), nb::arg("threads"), nb::arg("empty"))
+      .def("backward", &BoundCall::backward, nb::arg("arrays"), nb::arg("outputs"), nb::arg("wanted"), nb::arg("form"),
+           nb::arg("threads"), nb::arg("empty"), nb::arg("tape"))
+      .def("outputs", &BoundCall::outputs, nb::arg("names"))
+      .def("inputs", &BoundCall::inputs, nb::arg("names"));
+  module.def(
+      "tapes", [] { return Tapes::all().count(); }, "How many forward passes wait for their backward.");
   module.def("laws", &all_laws, "What every law says about itself.");
 }
 

@@ -15,7 +15,7 @@ isomer.apply(law, {name: array}, {option: value}) is the program's `apply`: with
 from isomer import _engine
 from isomer._arrays import set_threads, threads
 from isomer.engine import Run, bench, check, convert, list, program, runs, show, study, train
-from isomer.laws import apply, attention, channel_decay, delta, laws, scalar_decay, scan
+from isomer._laws import apply, attention, channel_decay, delta, laws, scalar_decay, scan
 from isomer.models import Model, State, load
 from isomer.systems import System, dsf
 

@@ -28,15 +28,11 @@ def numpy_empty(shape: list[int], kind: str) -> np.ndarray:
     return np.empty(shape, _NUMPY_TYPES[kind])
 
 
-def torch_empty(shape: list[int], kind: str):
-    import torch
-
-    return torch.empty(shape, dtype={"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}[kind])
-
-
 def empty_like_kind(arrays):
     """What makes outputs: arrays of PyTorch for one of PyTorch, of NumPy for all others."""
     for array in arrays:
         if type(array).__module__ == "torch":
+            from isomer.torch import torch_empty
+
             return torch_empty
     return numpy_empty

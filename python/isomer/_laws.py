@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from isomer import _engine
-from isomer._arrays import empty_like_kind, thread_count
+from isomer._arrays import empty_like_kind, numpy_empty, thread_count
 
 
 class AttentionResult(NamedTuple):
@@ -51,10 +51,17 @@ def _bound(law: str, options: tuple) -> _engine.BoundLaw:
     return _engine.BoundLaw(law, {name: _text(value) for name, value in options})
 
 
+def _of_torch(arrays: dict) -> bool:
+    return any(type(x).__module__.startswith("torch") for x in arrays.values())
+
+
 def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int | None):
+    if _of_torch(arrays):
+        from isomer.torch import run
+
+        return result(**run(law, arrays, options, form, threads))
     given = tuple((name, value) for name, value in options.items() if value is not None)
-    made = _bound(law, given)(arrays, form, thread_count(threads), empty_like_kind(arrays.values()), False)
-    return result(**made)
+    return result(**_bound(law, given)(arrays, form, thread_count(threads), numpy_empty, False))
 
 
 def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale=None, causal=None, window=None, sinks=None, kernel=None,

@@ -1,0 +1,235 @@
+"""The laws on tensors of PyTorch: gradients, torch.compile, transformations, processes."""
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import isomer
+import isomer.torch
+from isomer import _engine
+
+torch.manual_seed(1)
+
+
+def normal(*shape, kind=torch.float64, grad=True):
+    return torch.randn(*shape, dtype=kind).requires_grad_(grad)
+
+
+def decay(*shape, kind=torch.float64):
+    return (-torch.rand(*shape, dtype=kind)).requires_grad_()
+
+
+def unit(*shape, kind=torch.float64):
+    return (0.1 + 0.8 * torch.rand(*shape, dtype=kind)).requires_grad_()
+
+
+def cases(T=5, kind=torch.float64):
+    """name -> function, tensors by name, options: every law with its gates and states."""
+    B, H, G, K, V = 2, 4, 2, 3, 2
+    n = lambda *shape: normal(*shape, kind=kind)
+    qkv = lambda: {"q": n(B, T, H, K), "k": n(B, T, G, K), "v": n(B, T, G, V)}
+    g, b = (lambda *s: decay(*s, kind=kind)), (lambda *s: unit(*s, kind=kind))
+    return {
+        "attention": (isomer.torch.attention, {**qkv(), "log_forget": g(B, T, H)}, {}),
+        "window": (isomer.torch.attention, qkv(), {"window": 3, "sinks": 1}),
+        "taylor": (isomer.torch.attention, qkv(), {"kernel": "taylor", "order": 4, "normaliser": "rms"}),
+        "linear": (isomer.torch.scalar_decay, {**qkv(), "initial_state": n(B, H, K, V)}, {}),
+        "mlstm": (isomer.torch.scalar_decay, {**qkv(), "log_decay": g(B, T, H), "log_input": n(B, T, H)}, {"normaliser": "max"}),
+        "gla": (isomer.torch.channel_decay, {**qkv(), "log_decay": g(B, T, H, K), "initial_state": n(B, H, K, V)}, {}),
+        "rwkv6": (isomer.torch.channel_decay, {**qkv(), "log_decay": g(B, T, H, K), "bonus": n(H, K)}, {"read": "before"}),
+        "delta": (isomer.torch.delta, {**qkv(), "beta": b(B, T, H), "log_decay": g(B, T, H), "initial_state": n(B, H, K, V)},
+                  {"l2norm": True}),
+        "kda": (isomer.torch.delta, {**qkv(), "beta": b(B, T, H), "log_decay": g(B, T, H, K)}, {"l2norm": True}),
+        "scan": (isomer.torch.scan, {"x": n(B, T, 3), "log_decay": g(B, T, 3), "angle": n(B, T, 3), "initial_state": n(B, 3)}, {}),
+        "s6": (isomer.torch.scan, {"x": n(B, T, 3), "step": b(B, T, 3), "a": g(3, 2), "b": n(B, T, 2), "c": n(B, T, 2), "d": n(3)}, {}),
+    }
+
+
+NAMES = list(cases())
+
+
+@pytest.fixture(params=NAMES)
+def case(request):
+    return cases()[request.param]
+
+
+def outputs_of(result):
+    """Those that carry a gradient."""
+    skip = {"log_sum", "final_max", "final_count"}
+    return [x for name, x in zip(result._fields, result) if x is not None and name not in skip]
+
+
+def closed(case):
+    law, tensors, options = case
+    return (lambda *values: tuple(outputs_of(law(**dict(zip(tensors, values)), **options)))), tuple(tensors.values())
+
+
+def test_gradcheck(case):
+    function, values = closed(case)
+    # The stabiliser of mLSTM is a scale at which gradients of states are taken: slopes of o alone.
+    only_o = (lambda *x: function(*x)[0]) if case[2].get("normaliser") == "max" else function
+    assert torch.autograd.gradcheck(only_o, values)
+
+
+def test_opcheck(case):
+    law, tensors, options = case
+    text = "\n".join(f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items())
+    for record in (False, True):
+        values = [x.detach() for x in tensors.values()] if not record else list(tensors.values())
+        torch.library.opcheck(torch.ops.isomer.law.default,
+                              (values, " ".join(tensors), law.__name__, text, "auto", 1, record))
+
+
+def test_numpy_agrees(case):
+    law, tensors, options = case
+    with torch.no_grad():
+        got = law(**tensors, **options)
+    want = getattr(isomer, law.__name__)(**{name: x.detach().numpy() for name, x in tensors.items()}, **options)
+    assert got._fields == want._fields
+    for a, b in zip(got, want):
+        assert (a is None) == (b is None) and (a is None or np.array_equal(a.numpy(), b))
+
+
+def test_compile_has_no_break(case):
+    function, values = closed(case)
+    torch._dynamo.reset()
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    for got, want in zip(compiled(*values), function(*values)):
+        assert torch.equal(got, want)
+    loss = lambda f: sum((x * torch.arange(x.numel(), dtype=x.dtype).reshape(x.shape)).sum() for x in f(*values))
+    for got, want in zip(torch.autograd.grad(loss(compiled), values), torch.autograd.grad(loss(function), values)):
+        assert torch.allclose(got, want, atol=1e-12)
+
+
+def test_compile_of_other_lengths():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda q, k, v: isomer.torch.scalar_decay(q, k, v).o * 2, fullgraph=True, dynamic=True, backend="aot_eager")
+    for T in (4, 7, 12):
+        q, k, v = (normal(1, T, 2, 3) for _ in range(3))
+        assert torch.equal(compiled(q, k, v), isomer.torch.scalar_decay(q, k, v).o * 2)
+
+
+def test_vjp(case):
+    function, values = closed(case)
+    out, back = torch.func.vjp(function, *[x.detach() for x in values])
+    grads = back(tuple(torch.ones_like(x) for x in out))
+    want = torch.autograd.grad(sum(x.sum() for x in function(*values)), values)
+    for a, b in zip(grads, want):
+        assert torch.allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_without_gradients(case, mode):
+    law, tensors, options = case
+    before = _engine.tapes()
+    with mode():
+        result = law(**tensors, **options)
+    assert not any(x.requires_grad for x in result if x is not None)
+    assert _engine.tapes() == before
+
+
+def test_tapes_end_with_their_graph():
+    before = _engine.tapes()
+    q = normal(1, 64, 2, 8, kind=torch.float32)
+    o = isomer.torch.scalar_decay(q, q, q).o
+    assert _engine.tapes() == before + 1
+    o.sum().backward()
+    del o
+    assert _engine.tapes() == before
+    dropped = isomer.torch.scalar_decay(q, q, q).o
+    del dropped
+    assert _engine.tapes() == before
+
+
+def test_backward_twice_over_one_graph():
+    q = normal(1, 40, 2, 8)
+    o = isomer.torch.scalar_decay(q, q, q).o
+    first = torch.autograd.grad(o.sum(), q, retain_graph=True)[0]
+    assert torch.equal(torch.autograd.grad(o.sum(), q)[0], first)
+
+
+def test_a_gradient_of_a_gradient_is_refused():
+    q = normal(1, 4, 1, 2)
+    grad, = torch.autograd.grad(isomer.torch.scalar_decay(q, q, q).o.sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="gradient of a gradient"):
+        grad.sum().backward()
+
+
+def test_strides_and_grouped_heads():
+    q, k, v = (normal(2, 4, 20, 6).transpose(1, 2), normal(2, 2, 20, 6).transpose(1, 2), normal(2, 20, 2, 5))
+    o = isomer.torch.attention(q, k, v).o
+    want = torch.nn.functional.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2).repeat_interleave(2, 1),
+                                                            v.transpose(1, 2).repeat_interleave(2, 1), is_causal=True)
+    assert torch.allclose(o, want.transpose(1, 2), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_half_precision(kind):
+    q, k, v = (torch.randn(1, 12, 2, 4).to(kind).requires_grad_() for _ in range(3))
+    r = isomer.torch.scalar_decay(q, k, v)
+    assert r.o.dtype == kind and r.final_state.dtype == torch.float32
+    want = isomer.torch.scalar_decay(q.float(), k.float(), v.float()).o
+    assert torch.equal(r.o, want.to(kind))
+    r.o.float().sum().backward()
+    assert q.grad.dtype == kind
+
+
+def test_packed():
+    q, k, v = (normal(1, 30, 2, 4) for _ in range(3))
+    offsets = torch.tensor([0, 11, 30], dtype=torch.int32)
+    r = isomer.torch.scalar_decay(q, k, v, offsets=offsets)
+    assert r.final_state.shape == (2, 2, 4, 4)
+    own = isomer.torch.scalar_decay(q[:, 11:], k[:, 11:], v[:, 11:])
+    assert torch.allclose(r.o[:, 11:], own.o, atol=1e-12)
+    r.o.sum().backward()
+
+
+def test_refusals():
+    q = torch.zeros(1, 3, 2, 4)
+    for call, text in ((lambda: isomer.torch.attention(q, q, q.numpy()), "expected v to be a tensor of PyTorch"),
+                       (lambda: isomer.torch.attention(q, q, q.to("meta")), "in the memory of the CPU"),
+                       (lambda: isomer.torch.attention(q, q, q.to(torch.complex64)), "expected v of type"),
+                       (lambda: isomer.torch.attention(q, q, q[:, :2]), "expected v of shape"),
+                       (lambda: isomer.torch.attention(q, q, q.requires_grad_(), kernel="x"), "kernel")):
+        with pytest.raises(ValueError, match=text):
+            call()
+
+
+class Laws(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        q = torch.full((1, 40, 2, 4), 0.1 * (i + 1))
+        return isomer.torch.attention(q, q, q, threads=2).o
+
+
+def test_workers_of_a_loader():
+    isomer.torch.attention(*[torch.ones(1, 40, 2, 4)] * 3, threads=2)  # threads are there before the fork
+    items = list(torch.utils.data.DataLoader(Laws(), batch_size=2, num_workers=2))
+    assert torch.equal(torch.cat(items), torch.stack([Laws()[i] for i in range(6)]))
+
+
+def test_backward_after_a_fork():
+    q = normal(1, 300, 4, 8, kind=torch.float32)
+    isomer.torch.scalar_decay(q, q, q, threads=2).o.sum().backward()
+    child = os.fork()
+    if child == 0:
+        x = q.detach().requires_grad_()
+        isomer.torch.scalar_decay(x, x, x, threads=2)  # forward on this thread: the autograd engine of the parent is not here
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_memory_stays_flat():
+    resident = lambda: int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    q = normal(1, 64, 2, 8, kind=torch.float32)
+
+    def step():
+        torch.autograd.grad(isomer.torch.delta(q, q, q, beta=torch.ones(1, 64, 2), l2norm=True).o.sum(), q)
+
+    [step() for _ in range(300)]
+    before = resident()
+    [step() for _ in range(2000)]
+    assert resident() - before < 8 << 20
