@@ -9,6 +9,7 @@
 
 NB_MODULE(_engine, module) {
   namespace nb = nanobind;
+  nb::set_leak_warnings(false);  // laws that Python keeps for the next call live until the end
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);

@@ -51,16 +51,14 @@ def _bound(law: str, options: tuple) -> _engine.BoundLaw:
     return _engine.BoundLaw(law, {name: _text(value) for name, value in options})
 
 
-def _of_torch(arrays: dict) -> bool:
-    return any(type(x).__module__.startswith("torch") for x in arrays.values())
-
-
 def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int | None):
-    if _of_torch(arrays):
-        from isomer.torch import run
+    arrays = {name: x for name, x in arrays.items() if x is not None}
+    given = tuple([(name, value) for name, value in options.items() if value is not None])
+    for x in arrays.values():
+        if type(x).__module__.startswith("torch"):
+            from isomer.torch import run
 
-        return result(**run(law, arrays, options, form, threads))
-    given = tuple((name, value) for name, value in options.items() if value is not None)
+            return result(**run(law, arrays, given, form, threads))
     return result(**_bound(law, given)(arrays, form, thread_count(threads), numpy_empty, False))
 
 

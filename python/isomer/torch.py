@@ -8,6 +8,8 @@ They work under torch.compile without a break (one custom op, isomer::law, carri
 float16 are computed in float32; what has a value for every token comes back in the type of v (scan: x), states in float32.
 A gradient of a gradient is refused.
 """
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -31,6 +33,7 @@ def torch_empty(shape, kind: str):
     return x, _address(x)
 
 
+@lru_cache(maxsize=256)
 def _bound(law: str, options: str) -> _engine.BoundLaw:
     return _laws._bound(law, tuple(tuple(option.split("=", 1)) for option in options.split("\n") if option))
 
@@ -54,9 +57,14 @@ def _gradients(tensors, outputs, grads, names: str, grad_names: str, wanted: str
     return [made[name] for name in wanted.split()]
 
 
+@lru_cache(maxsize=1024)
+def _known_outputs(law: str, options: str, names: str) -> tuple:
+    return tuple(name for name, _ in _bound(law, options).outputs(set(names.split())))
+
+
 @torch.compiler.assume_constant_result
 def _output_names(law: str, options: str, names: str) -> tuple:
-    return tuple(name for name, _ in _bound(law, options).outputs(set(names.split())))
+    return _known_outputs(law, options, names)
 
 
 def _save(ctx, tensors, call, outputs):
@@ -173,36 +181,42 @@ def _sizes(bound, tensors: dict) -> dict:
     return sizes
 
 
-def _checked(law: str, arrays: dict) -> dict:
-    present = {name: x for name, x in arrays.items() if x is not None}
-    for name, x in present.items():
-        if not isinstance(x, Tensor):
-            raise ValueError(f"{law}: expected {name} to be a tensor of PyTorch as the others are, got {type(x).__name__}")
-        if x.device.type != "cpu":
-            raise ValueError(f"{law}: expected {name} in the memory of the CPU, got {x.device}")
-        if x.dtype not in _KINDS:
-            raise ValueError(f"{law}: expected {name} of type float32, float64, bfloat16 or float16 (offsets: int64), got {x.dtype}")
-    return present
+def _address_of(law: str, name: str, x):
+    """_address(), for a tensor that a law can read."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"{law}: expected {name} to be a tensor of PyTorch as the others are, got {type(x).__name__}")
+    if not x.is_cpu:
+        raise ValueError(f"{law}: expected {name} in the memory of the CPU, got {x.device}")
+    kind = _KINDS.get(x.dtype)
+    if kind is None:
+        raise ValueError(f"{law}: expected {name} of type float32, float64, bfloat16 or float16 (offsets: int64), got {x.dtype}")
+    return x.data_ptr(), kind, tuple(x.shape), x.stride()
 
 
-def run(law: str, arrays: dict, options: dict, form: str, threads: int | None) -> dict:
-    """A law on tensors by name -> its outputs by name: what the functions call."""
-    present = _checked(law, arrays)
-    own = present["v"] if "v" in present else present["x"]
+def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) -> dict:
+    """A law on tensors by name, absent ones left out -> its outputs by name: what the functions call."""
+    own = arrays["v"] if "v" in arrays else arrays["x"]
     narrow = own.dtype in (torch.bfloat16, torch.float16)
     if narrow:
-        present = {name: x.float() if x.is_floating_point() else x for name, x in present.items()}
-    text = "\n".join([f"{name}={_laws._text(value)}" for name, value in options.items() if value is not None])
-    call = (" ".join(present), law, text, form, thread_count(threads))
-    tensors = list(present.values())
-    record = torch.is_grad_enabled() and any([x.requires_grad for x in tensors])
-    if torch.compiler.is_compiling() or any([type(x) not in (Tensor, torch.nn.Parameter) for x in tensors]):
-        values = _law(tensors, *call, record)
-    elif record or any([torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors]):
-        values = _Law.apply(call, *tensors)
+        arrays = {name: x.float() if x.is_floating_point() else x for name, x in arrays.items()}
+    count = thread_count(threads)
+    record, others, wrapped = torch.is_grad_enabled(), torch.compiler.is_compiling(), False
+    needed = False
+    for x in arrays.values():
+        needed = needed or getattr(x, "requires_grad", False)
+        if not others and isinstance(x, Tensor):
+            others = type(x) is not Tensor and type(x) is not torch.nn.Parameter
+            wrapped = wrapped or torch._C._functorch.is_functorch_wrapped_tensor(x)
+    record = record and needed
+    if not (record or others or wrapped):
+        addresses = {name: _address_of(law, name, x) for name, x in arrays.items()}
+        made = _laws._bound(law, options)(addresses, form, count, torch_empty, False)
     else:
-        values = _forward(tensors, *call, False)
-    made = dict(zip(_output_names(law, text, call[0]), values))
+        if not others and not wrapped:
+            [_address_of(law, name, x) for name, x in arrays.items()]
+        call = (" ".join(arrays), law, "\n".join([f"{name}={_laws._text(value)}" for name, value in options]), form, count)
+        values = _law(list(arrays.values()), *call, record) if others else _Law.apply(call, *arrays.values())
+        made = dict(zip(_output_names(law, call[2], call[0]), values))
     if narrow:
         made = {name: x.to(own.dtype) if name in ("o", "h", "h_imag") else x for name, x in made.items()}
     return made
