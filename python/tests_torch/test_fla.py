@@ -1,0 +1,230 @@
+"""The functions of isomer.fla beside the plain implementations that flash-linear-attention ships, forward and backward."""
+import inspect
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+warnings.filterwarnings("ignore", message="Triton is not supported")
+import fla.ops  # noqa: E402
+from fla.ops.attn.naive import naive_parallel_attn  # noqa: E402
+from fla.ops.based.naive import naive_parallel_based  # noqa: E402
+from fla.ops.delta_rule.naive import delta_rule_recurrence  # noqa: E402
+from fla.ops.forgetting_attn.naive import naive_forgetting_attn  # noqa: E402
+from fla.ops.gated_delta_rule.naive import naive_recurrent_gated_delta_rule  # noqa: E402
+from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence  # noqa: E402
+from fla.ops.generalized_delta_rule.iplr.naive import iplr_recurrence  # noqa: E402
+from fla.ops.gla.naive import naive_recurrent_gla  # noqa: E402
+from fla.ops.hgrn.naive import naive_recurrent_hgrn  # noqa: E402
+from fla.ops.kda.naive import naive_recurrent_kda  # noqa: E402
+from fla.ops.linear_attn.naive import naive_recurrent_linear_attn  # noqa: E402
+from fla.ops.retention.naive import naive_retention  # noqa: E402
+from fla.ops.rwkv6.recurrent_naive import naive_recurrent_rwkv6  # noqa: E402
+from fla.ops.simple_gla.naive import naive_recurrent_simple_gla  # noqa: E402
+
+import isomer.fla as ours  # noqa: E402
+
+B, H, K, V = 2, 3, 16, 12
+GRID = [(T, state, gate) for T, state, gate in [(1, True, 1.0), (15, False, 1.0), (63, True, 0.1), (100, True, 1.0), (64, False, 30.0)]]
+
+
+def swapped(oracle):
+    """An oracle on [B, H, T, ...]."""
+
+    def call(*tensors, **options):
+        o, state = oracle(*[x.transpose(1, 2) if x.dim() > 2 else x for x in tensors], **options)
+        return o.transpose(1, 2), state
+
+    return call
+
+
+class Problem:
+    def __init__(self, T, gate, kind=torch.float32, seed=3, batch=B):
+        self.generator = torch.Generator().manual_seed(seed + T)
+        self.T, self.gate, self.kind, self.batch = T, gate, kind, batch
+
+    def normal(self, *shape):
+        return torch.randn(*shape, generator=self.generator).to(self.kind)
+
+    def token(self, *shape):
+        return self.normal(self.batch, self.T, *shape)
+
+    def qkv(self):
+        return [self.token(H, K), F.normalize(self.token(H, K), dim=-1), self.token(H, V)]
+
+    def decay(self, *shape):
+        return F.logsigmoid(self.token(*shape).float()).mul(self.gate).to(self.kind)
+
+    def unit(self, *shape):
+        return self.token(*shape).float().sigmoid().to(self.kind)
+
+
+def pair(p):
+    a = -F.normalize(p.token(H, K).float(), dim=-1)
+    return [a, -a * p.unit(H, 1)]
+
+
+# name -> (ours, the plain one, tensors); all take initial_state and output_final_state.
+CASES = {
+    "gla": (ours.chunk_gla, naive_recurrent_gla, lambda p: [*p.qkv(), p.decay(H, K)]),
+    "recurrent_gla": (ours.fused_recurrent_gla, naive_recurrent_gla, lambda p: [*p.qkv(), p.decay(H, K)]),
+    "simple_gla": (ours.chunk_simple_gla, naive_recurrent_simple_gla, lambda p: [*p.qkv(), p.decay(H)]),
+    "linear_attn": (lambda *x, **o: ours.chunk_linear_attn(*x, normalize=False, **o), naive_recurrent_linear_attn, lambda p: p.qkv()),
+    "delta_rule": (ours.chunk_delta_rule, swapped(delta_rule_recurrence), lambda p: [*p.qkv(), p.unit(H)]),
+    "gated_delta_rule": (lambda q, k, v, beta, g, **o: ours.chunk_gated_delta_rule(q, k, v, g, beta, **o),
+                         naive_recurrent_gated_delta_rule, lambda p: [*p.qkv(), p.unit(H), p.decay(H)]),
+    "recurrent_gated_delta_rule": (lambda q, k, v, beta, g, **o: ours.fused_recurrent_gated_delta_rule(q, k, v, g=g, beta=beta, **o),
+                                   naive_recurrent_gated_delta_rule, lambda p: [*p.qkv(), p.unit(H), p.decay(H)]),
+    "kda": (ours.chunk_kda, naive_recurrent_kda, lambda p: [*p.qkv(), p.decay(H, K), p.unit(H)]),
+    "rwkv6": (ours.chunk_rwkv6, swapped(naive_recurrent_rwkv6), lambda p: [*p.qkv(), p.decay(H, K), p.normal(H, K)]),
+    "dplr": (lambda q, k, v, a, b, gk, **o: ours.chunk_dplr_delta_rule(q, k, v, a, b, gk, **o), swapped(dplr_recurrence),
+             lambda p: [*p.qkv(), *pair(p), p.decay(H, K)]),
+    "iplr": (ours.chunk_iplr_delta_rule, swapped(iplr_recurrence), lambda p: [*p.qkv(), *pair(p)]),
+    "rwkv7": (lambda q, k, v, a, b, gk, **o: ours.chunk_rwkv7(q, gk, k, v, a, b, scale=K**-0.5, **o), swapped(dplr_recurrence),
+              lambda p: [*p.qkv(), *pair(p), p.decay(H, K)]),
+}
+
+
+def close(got, want, limit=2e-5):
+    assert got.shape == want.shape and got.dtype == want.dtype
+    assert (got.float() - want.float()).abs().max() <= limit * max(1.0, float(want.detach().abs().max()))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("T, state, gate", GRID)
+def test_against_the_plain_one(name, T, state, gate):
+    function, oracle, make = CASES[name]
+    p = Problem(T, gate)
+    tensors = make(p)
+    initial = p.normal(B, H, K, V) if state else None
+    to_o, to_state = p.token(H, V), p.normal(B, H, K, V)
+
+    def run(call):
+        inputs = [x.clone().requires_grad_() for x in tensors]
+        start = None if initial is None else initial.clone().requires_grad_()
+        o, final = call(*inputs, initial_state=start, output_final_state=True)
+        leaves = inputs + ([] if start is None else [start])
+        return o, final, torch.autograd.grad((o * to_o).sum() + (final * to_state).sum(), leaves)
+
+    (o, final, grads), (want, want_final, want_grads) = run(function), run(oracle)
+    close(o, want), close(final, want_final)
+    for got, expected in zip(grads, want_grads):
+        close(got, expected, 1e-4)
+    assert function(*tensors)[1] is None
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_half_precision(name, kind):
+    function, oracle, make = CASES[name]
+    p = Problem(40, 1.0, kind)
+    tensors = [x.to(kind) for x in make(p)]
+    o, final = function(*tensors, output_final_state=True)
+    want, want_final = oracle(*[x.float() for x in tensors], output_final_state=True)
+    assert o.dtype == kind and final.dtype == torch.float32
+    close(o, want.to(kind), 1e-2), close(final, want_final)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_packed_sequences(name):
+    function, oracle, make = CASES[name]
+    p = Problem(50, 1.0, batch=1)
+    tensors, edges = make(p), [0, 1, 18, 50]
+    initial = p.normal(3, H, K, V)
+    o, final = function(*tensors, initial_state=initial, output_final_state=True, cu_seqlens=torch.tensor(edges))
+    for i, (begin, end) in enumerate(zip(edges, edges[1:])):
+        own = [x[:, begin:end] if x.dim() > 2 else x for x in tensors]
+        want, want_final = oracle(*own, initial_state=initial[i : i + 1].clone(), output_final_state=True)
+        close(o[:, begin:end], want), close(final[i : i + 1], want_final)
+
+
+def test_retention_and_lightning():
+    q, k, v = Problem(70, 1.0).qkv()
+    want = naive_retention(*[x.transpose(1, 2) for x in (q, k, v)]).transpose(1, 2)
+    for function in (ours.chunk_retention, ours.fused_recurrent_retention, ours.parallel_retention):
+        close(function(q, k, v)[0], want)
+    gamma = -(8 / H * (1 - 2 / 7)) * torch.arange(H)
+    close(ours.chunk_lightning_attn(q, k, v, 2, 7)[0], naive_recurrent_simple_gla(q, k, v, gamma.expand(B, 70, H))[0])
+
+
+def test_normalised_linear_attention():
+    q, k, v = [x.abs() for x in Problem(33, 1.0).qkv()]
+    o, (state, z) = ours.chunk_linear_attn(q, k, v, output_final_state=True)
+    want, (want_state, want_z) = naive_recurrent_linear_attn(q, k, v, normalize=True, output_final_state=True)
+    close(o, want), close(state, want_state), close(z, want_z)
+    more = Problem(9, 1.0).qkv()
+    more = [x.abs() for x in more]
+    close(ours.chunk_linear_attn(*more, initial_state=(state, z))[0],
+          naive_recurrent_linear_attn(*more, initial_state=(state, z), normalize=True)[0])
+
+
+@pytest.mark.parametrize("window", [None, 5])
+def test_attention(window):
+    p = Problem(41, 1.0)
+    q, k, v, g = p.token(4, K), p.token(2, K), p.token(2, V), p.decay(4)
+    plain = naive_parallel_attn(q, k, v, window_size=window)
+    close(ours.parallel_attn(q, k, v, window_size=window), plain[0] if isinstance(plain, tuple) else plain)
+    close(ours.parallel_forgetting_attn(q, k, v, g, window_size=window), naive_forgetting_attn(q, k, v, g, window_size=window))
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_based(norm):
+    q, k, v = [x.transpose(1, 2).contiguous() for x in Problem(37, 1.0).qkv()]
+    close(ours.parallel_based(q, k, v, use_norm=norm), naive_parallel_based(q.clone(), k, v, use_norm=norm))
+
+
+def test_hgrn():
+    p = Problem(50, 1.0)
+    x, g, h = p.token(20), p.decay(20), p.normal(B, 20)
+    for got, want in zip(ours.chunk_hgrn(x, g, h, True), naive_recurrent_hgrn(x, g, h, True)):
+        close(got, want)
+
+
+def test_other_layouts():
+    p = Problem(30, 1.0)
+    q, k, v, g = [*p.qkv(), p.decay(H, K)]
+    initial = p.normal(B, H, K, V)
+    want = ours.chunk_gla(q, k, v, g, initial_state=initial, output_final_state=True)
+    got = ours.chunk_gla(q, k, v, g, initial_state=initial.transpose(-1, -2), output_final_state=True, state_v_first=True)
+    assert torch.equal(got[0], want[0]) and torch.equal(got[1].transpose(-1, -2), want[1])
+    back = ours.fused_recurrent_gla(q, k, v, g, reverse=True)[0]
+    assert torch.equal(back, ours.chunk_gla(*[x.flip(1) for x in (q, k, v, g)])[0].flip(1))
+    close(ours.chunk_delta_rule(q, k, v, p.unit(H), use_qk_l2norm_in_kernel=True)[0].isfinite().float(), torch.ones(B, 30, H, V))
+
+
+def test_gates_in_the_kernel():
+    p = Problem(20, 1.0)
+    q, k, v, raw, beta = [*p.qkv(), p.token(H, K), p.token(H)]
+    A_log, bias = p.normal(H), p.normal(H * K)
+    g = -A_log.exp()[:, None] * F.softplus(raw + bias.view(H, K))
+    got = ours.chunk_kda(q, k, v, raw, beta, use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, A_log=A_log, dt_bias=bias)[0]
+    close(got, ours.chunk_kda(q, k, v, g, beta.sigmoid())[0])
+    raw = p.token(H)
+    got = ours.fused_recurrent_gated_delta_rule(q, k, v, raw, beta=beta.sigmoid(), use_gate_in_kernel=True, A_log=A_log, dt_bias=bias[:H])[0]
+    close(got, ours.chunk_gated_delta_rule(q, k, v, -A_log.exp() * F.softplus(raw + bias[:H]), beta.sigmoid())[0])
+
+
+def test_signatures():
+    """Arguments stand in the order of flash-linear-attention's, with its defaults."""
+    shared = [name for name in ours.__all__ if hasattr(fla.ops, name) and name not in ("fused_chunk_gla", "fused_chunk_delta_rule")]
+    assert len(shared) >= 30
+    for name in shared:
+        want = [x for x in inspect.signature(getattr(fla.ops, name)).parameters.values() if x.kind == x.POSITIONAL_OR_KEYWORD]
+        got = [x for x in inspect.signature(getattr(ours, name)).parameters.values() if x.kind == x.POSITIONAL_OR_KEYWORD]
+        assert [x.name for x in got[: len(want)]] == [x.name for x in want], name
+        assert [x.default for x in got[: len(want)]] == [x.default for x in want], name
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda q: ours.chunk_retention(q, q, q, head_first=True), "head_first"),
+    (lambda q: ours.fused_recurrent_gla(q, q, q, gv=q), "expected no gv"),
+    (lambda q: ours.parallel_attn(q, q, q, sink_bias=q[0, 0, :, 0]), "expected no sink_bias"),
+    (lambda q: ours.parallel_retention(q, q, q, output_attentions=True), "output_attentions"),
+    (lambda q: ours.chunk_gated_delta_rule(q, q, q, q[..., 0], q[..., 0], allow_neg_eigval=True), "use_beta_sigmoid_in_kernel"),
+    (lambda q: ours.chunk_linear_attn(q, q, q, cu_seqlens=torch.tensor([0, 4])), "normalize=False"),
+    (lambda q: ours.chunk_gla(q, q, q, q[..., :2]), "expected log_decay of shape"),
+])
+def test_refusals(call, text):
+    with pytest.raises(ValueError, match=text):
+        call(torch.ones(1, 4, 2, 3))
