@@ -1,4 +1,6 @@
 """The checks find what they are there to find: each is run on a small tree with one fault, and on the same tree without it."""
+import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -84,6 +86,77 @@ class Symbols(unittest.TestCase):
         status, output = self.symbols("isomer_avx2", "int f() { return 1; }")
         self.assertEqual(status, 1)
         self.assertIn("x.o: f()", output)
+
+
+@unittest.skipUnless(shutil.which("clang-format") and shutil.which("clang-tidy"), "clang-format and clang-tidy are not installed")
+class Changed(unittest.TestCase):
+    GOOD, UGLY, WRONG = "int f() { return 1; }\n", "int  f( ) {return 1;}\n", "int* f() { return 0; }\n"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for name in (".clang-format", ".clang-tidy"):
+            shutil.copy(ROOT / name, self.root)
+
+    def git(self, *arguments):
+        subprocess.run(["git", "-C", self.root, "-c", "user.name=x", "-c", "user.email=x", *arguments], check=True, capture_output=True)
+
+    def commit(self, files):
+        for name, text in files.items():
+            (self.root / name).write_text(text)
+        self.git("add", ".")
+        self.git("commit", "-qm", "x")
+
+    def changed(self, path=None):
+        """(exit status, output)"""
+        entries = [{"directory": str(self.root), "file": str(file), "command": f"c++ -std=c++20 -c {file}"} for file in self.root.glob("*.cc")]
+        (self.root / "compile_commands.json").write_text(json.dumps(entries))
+        done = subprocess.run([sys.executable, TOOLS / "changed", self.root, self.root], capture_output=True, text=True,
+                              env=None if path is None else {"PATH": path})
+        return done.returncode, done.stdout + done.stderr
+
+    def test_only_what_a_change_touches_is_looked_at(self):
+        self.git("init", "-q", "-b", "main")
+        self.commit({"old.cc": self.UGLY})
+        self.commit({"new.cc": self.GOOD})
+        self.assertEqual(self.changed()[0], 0, self.changed())
+        self.git("checkout", "-q", "-b", "branch")
+        self.commit({"ugly.cc": self.UGLY})
+        self.commit({"new.cc": self.GOOD + "\n// More.\n"})
+        status, output = self.changed()
+        self.assertEqual(status, 1)
+        self.assertIn("ugly.cc:1", output)
+        self.assertNotIn("old.cc", output)
+
+    def test_clang_tidy_finds_what_is_wrong_and_not_committed(self):
+        self.git("init", "-q", "-b", "main")
+        self.commit({"new.cc": self.GOOD})
+        self.commit({"other.cc": self.GOOD})
+        (self.root / "new.cc").write_text(self.WRONG)
+        status, output = self.changed()
+        self.assertEqual(status, 1)
+        self.assertIn("modernize-use-nullptr", output)
+
+    def test_clang_tidy_looks_at_new_lines(self):
+        self.git("init", "-q", "-b", "main")
+        self.commit({"old.cc": self.WRONG})
+        self.commit({"old.cc": self.WRONG + self.GOOD.replace("f", "g")})
+        self.assertEqual(self.changed()[0], 0, self.changed())
+        (self.root / "fresh.cc").write_text(self.WRONG)
+        self.assertIn("fresh.cc:1:19", self.changed()[1])
+
+    def test_without_a_commit_before_the_format_of_all_is_checked(self):
+        self.git("init", "-q", "-b", "main")
+        self.commit({"wrong.cc": self.WRONG})
+        status, output = self.changed()
+        self.assertEqual((status, output), (0, "changed: no commit to compare with, so only the format of all 1 files is checked\n"))
+        (self.root / "wrong.cc").write_text(self.UGLY)
+        self.assertEqual(self.changed()[0], 1)
+
+    def test_without_clang_format_it_is_skipped_with_a_line(self):
+        status, output = self.changed(path="/nowhere")
+        self.assertEqual((status, output), (77, "changed: skipped, clang-format is not installed; tools/setup lint installs it\n"))
 
 
 class Examples(unittest.TestCase):
