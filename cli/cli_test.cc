@@ -148,7 +148,7 @@ TEST_F(CliApply, NamesTheNearestTensorAndOption) {
 
 TEST_F(CliApply, KeepsToOneLineWhateverTheNamesHold) {
   inputs["two\nlines\t"] = inputs["q"].clone();
-  EXPECT_TRUE(apply_file().err.starts_with("isomer apply: attention: unknown input two?lines?, did you mean "));
+  EXPECT_EQ(apply_file().err, "isomer apply: attention: unknown input two?lines?\n");
 }
 
 TEST_F(CliApply, LeavesNothingWhenTheOutputCannotBeWritten) {

@@ -32,7 +32,9 @@ std::string nearest(std::string_view word, std::span<const std::string> names) {
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
   const std::string name = nearest(word, names);
-  return name.empty() ? name : ", did you mean " + name + "?";
+  // A third of the letters may be wrong: what is further away is another word, and a wrong hint is worse than none.
+  const bool near = edit_distance(word, name) <= int(word.size() + 1) / 3;
+  return name.empty() || !near ? std::string() : ", did you mean " + name + "?";
 }
 
 std::size_t position_of(const char* op, std::string_view name, std::span<const std::string_view> names) {

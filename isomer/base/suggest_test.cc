@@ -25,6 +25,16 @@ TEST(Suggest, FindsTheNearest) {
   EXPECT_EQ(did_you_mean("x", {}), "");
 }
 
+TEST(Suggest, OffersNoOtherWord) {
+  const auto hint = [](const char* word, const std::string& name) { return did_you_mean(word, std::vector{name}); };
+  EXPECT_EQ(hint("atention", "inline"), "");
+  EXPECT_EQ(hint("--from", "--json"), "");
+  EXPECT_EQ(hint("step", "model.mlp"), "");
+  EXPECT_EQ(hint("x", "o"), "");
+  EXPECT_EQ(hint("pears", "pairs"), ", did you mean pairs?");
+  EXPECT_EQ(hint("--fmor", "--form"), ", did you mean --form?");
+}
+
 TEST(Suggest, FindsANameOrSaysWhichThereAre) {
   constexpr std::array<std::string_view, 3> kNames{"constant", "cosine", "linear"};
   EXPECT_EQ(position_of("schedule", "cosine", kNames), 1u);

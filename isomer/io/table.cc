@@ -12,7 +12,11 @@ std::size_t width_of(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-bool numeric(std::string_view cell) { return !cell.empty() && (cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9')); }
+enum class Look { blank, number, words };
+Look look_of(std::string_view cell) {
+  if (cell.empty()) return Look::blank;
+  return cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9') ? Look::number : Look::words;
+}
 
 using CsvRow = std::vector<std::pair<std::string, std::string>>;
 
@@ -37,18 +41,18 @@ void flatten(const Json& object, const std::string& prefix, CsvRow& row) {
 
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows[0].size(), 0);
-  std::vector<bool> right(rows[0].size(), rows.size() > 1);
+  std::vector<Look> looks(rows[0].size(), Look::blank);
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
       widths[i] = std::max(widths[i], width_of(row[i]));
-      if (&row != &rows[0] && !numeric(row[i])) right[i] = false;
+      if (&row != &rows[0]) looks[i] = std::max(looks[i], look_of(row[i]));
     }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string space(widths[i] - width_of(row[i]), ' ');
-      line += (i == 0 ? "" : "  ") + (right[i] ? space + row[i] : row[i] + space);
+      line += (i == 0 ? "" : "  ") + (looks[i] == Look::number ? space + row[i] : row[i] + space);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + '\n';

@@ -18,6 +18,12 @@ TEST(Table, TextIsAlignedAndNumbersStandToTheRight) {
   EXPECT_EQ(table_text(std::vector<Score>{{"gla", 0}, {"softmax", 1}}), "name        µ\ngla         0\nsoftmax  12.5\n");
 }
 
+TEST(Table, ABlankCellLeavesNumbersToTheRight) {
+  EXPECT_EQ(aligned({{"run", "loss"}, {"a", "12.5"}, {"b", ""}, {"c", "3"}}), "run  loss\na    12.5\nb\nc       3\n");
+  EXPECT_EQ(aligned({{"run", "x"}, {"a", ""}, {"b", ""}}), "run  x\na\nb\n");
+  EXPECT_EQ(aligned({{"x", "loss"}, {"a", "12"}, {"b", "none"}}), "x  loss\na  12\nb  none\n");
+}
+
 TEST(Table, HeadingsStandAboveNoRows) { EXPECT_EQ(table_text(std::vector<Score>{}), "name  µ\n"); }
 
 TEST(Table, JsonHasSchemaMachineAndRows) {
