@@ -61,6 +61,36 @@ TEST_F(TextTask, SpellsEveryByte) {
   EXPECT_EQ(task->spell('a') + task->spell('\n') + task->spell(0) + task->spell(255), "a\\n\\x00\\xff");
 }
 
+TEST_F(TextTask, TellsWhichFileAPassageIsFrom) {
+  write("a", std::string(80, 'a') + std::string(20, 'A'));
+  write("b", std::string(160, 'b') + std::string(40, 'B'));
+  fs::create_symlink("b", folder / "c");
+  const Settings options{{"path", folder}, {"length", "10"}, {"test_share", "0.2"}, {"label", "file"}};
+  const auto task = make_task("text", options);
+  EXPECT_EQ(task->shape().classes, 2);
+  for (const Split split : {Split::train, Split::test}) {
+    double of_a = 0;
+    each_example(*task, split, 1000, [&](const Batch& batch) {
+      const bool a = batch.labels[0] == 0;
+      const char want = split == Split::train ? (a ? 'a' : 'b') : (a ? 'A' : 'B');
+      EXPECT_EQ(text_of(*task, batch.tokens), std::string(10, want));
+      of_a += a ? 1 : 0;
+    });
+    expect_share(of_a, 1000, 0.5);
+  }
+  Settings other = options;
+  other["length"] = "30";
+  EXPECT_EQ(error_of("text", other),
+            "text: expected files of which both parts have 30 bytes, got 80 to train on and 20 for the test");
+  other["path"] = folder / "a";
+  EXPECT_EQ(error_of("text", other),
+            "text: expected a folder of files to tell apart for label=file, got " + (folder / "a").string());
+  fs::remove(folder / "b");
+  fs::remove(folder / "c");
+  other["path"] = folder;
+  EXPECT_EQ(error_of("text", other), "text: expected at least two files to tell apart in " + folder.string() + ", got 1");
+}
+
 TEST_F(TextTask, SaysWhatIsMissing) {
   EXPECT_EQ(error_of("text", {{"path", "/nowhere/at/all"}}), "cannot read /nowhere/at/all: No such file or directory");
   EXPECT_EQ(error_of("text", {{"path", folder / "sub"}}), "text: expected files in " + (folder / "sub").string() + ", got none");

@@ -1,4 +1,4 @@
-// Language modelling on the bytes of a file or folder.
+// The bytes of a file or folder: what the next one is, or which file they are from.
 #include <algorithm>
 #include <filesystem>
 
@@ -14,10 +14,11 @@ namespace fs = std::filesystem;
 constexpr std::string_view kDefault = "/usr/share/doc/jargon-text/jargon.txt.gz";
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
-constexpr std::array<OptionSpec, 3> kOptions{{
+constexpr std::array<OptionSpec, 4> kOptions{{
     {"path", kDefault, "a file, or a folder whose files are read in the order of their names; gzip is unpacked"},
     {"length", "256", "bytes of an example"},
     {"test_share", "0.05", "share of the bytes that is kept for the test, at the end"},
+    {"label", "next", "next: the byte that follows; file: which of a folder's files the bytes are from, without links"},
 }};
 
 /// The files of a folder and of those in it, without hidden ones, in the order of their paths.
@@ -46,6 +47,13 @@ std::vector<unsigned char> read_text(const std::string& path) {
   return all;
 }
 
+std::string spelled(std::int64_t token) {
+  if (token == '\n') return "\\n";
+  if (token >= ' ' && token <= '~') return std::string(1, char(token));
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return {'\\', 'x', kDigits[std::size_t(token) / 16], kDigits[std::size_t(token) % 16]};
+}
+
 class Text final : public Task {
  public:
   explicit Text(const TaskOptions& options)
@@ -62,12 +70,7 @@ class Text final : public Task {
     shape_ = {.metric = Metric::bits_per_token, .length = Index(length_), .vocabulary = 256, .classes = 256, .bytes = true};
   }
 
-  [[nodiscard]] std::string spell(std::int64_t token) const override {
-    if (token == '\n') return "\\n";
-    if (token >= ' ' && token <= '~') return std::string(1, char(token));
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    return {'\\', 'x', kDigits[std::size_t(token) / 16], kDigits[std::size_t(token) % 16]};
-  }
+  [[nodiscard]] std::string spell(std::int64_t token) const override { return spelled(token); }
 
  private:
   /// Training windows begin anywhere; those of the test follow each other.
@@ -84,14 +87,62 @@ class Text final : public Task {
   std::vector<unsigned char> bytes_;
   std::size_t test_ = 0;  // where the bytes of the test begin
 };
+
+/// Which file a passage is from: its beginning is for training, its end for the test.
+class Passages final : public Task {
+ public:
+  explicit Passages(const TaskOptions& options)
+      : Task(options), length_(std::size_t(options.size("length", 1, 1 << 24))), share_(options.number("test_share", 0, 1)) {
+    const std::string& path = options.text("path");
+    require(fs::is_directory(path), "text", "expected a folder of files to tell apart for label=file, got ", path);
+    for (const fs::path& file : files_of(path))
+      if (!fs::is_symlink(file)) files_.push_back(read_bytes(file, kMostBytes));
+    require(files_.size() > 1, "text", "expected at least two files to tell apart in ", path, ", got ", files_.size());
+    for (const auto& file : files_)
+      require(std::min(file.size() - test_of(file), test_of(file)) >= length_, "text", "expected files of which both parts have ",
+              length_, " bytes, got ", file.size() - test_of(file), " to train on and ", test_of(file), " for the test");
+    shape_ = {.kind = TaskKind::tokens_class,
+              .metric = Metric::example_accuracy,
+              .length = Index(length_),
+              .vocabulary = 256,
+              .classes = Index(files_.size()),
+              .bytes = true};
+  }
+
+  [[nodiscard]] std::string spell(std::int64_t token) const override { return spelled(token); }
+
+ private:
+  [[nodiscard]] std::size_t test_of(const std::vector<unsigned char>& file) const {
+    return std::size_t(share_ * double(file.size()));
+  }
+  /// All files alike.
+  void draw(Example& e) const override {
+    const std::size_t which = e.rng.below(files_.size());
+    const auto& file = files_[which];
+    const bool test = e.split == Split::test;
+    const std::size_t size = test ? test_of(file) : file.size() - test_of(file);
+    const std::size_t begin = (test ? file.size() - size : 0) + std::size_t(e.rng.below(size - length_ + 1));
+    std::copy_n(file.begin() + std::ptrdiff_t(begin), length_, e.tokens.begin());
+    e.labels[0] = std::int64_t(which);
+  }
+
+  std::size_t length_;
+  double share_;
+  std::vector<std::vector<unsigned char>> files_;
+};
+
+std::unique_ptr<Task> make_text(const TaskOptions& options) {
+  if (options.choice("label", {"next", "file"}) == 1) return std::make_unique<Passages>(options);
+  return std::make_unique<Text>(options);
+}
 }  // namespace
 
 const TaskType task::text{
     .name = "text",
     .source = "any file or folder; without one, the Jargon File 4.4.7",
-    .summary = "the next byte of a text",
+    .summary = "the next byte of a text, or the file that a passage is from",
     .own_options = kOptions,
-    .make = [](const TaskOptions& options) -> std::unique_ptr<Task> { return std::make_unique<Text>(options); },
+    .make = make_text,
 };
 
 }  // namespace isomer
