@@ -1,5 +1,7 @@
 #include "isomer/study/lab.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -105,6 +107,12 @@ std::vector<double> symmetric_eigenvalues(Matrix a) {
   for (Index i = 0; i < n; ++i) values.push_back(a(i, i));
   std::ranges::sort(values);
   return values;
+}
+
+double ProcessorTime::now() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }
 
 namespace {

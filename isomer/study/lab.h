@@ -40,6 +40,18 @@ template <class F>
 /// Eigenvalues of a symmetric matrix, by rising value (Jacobi rotations).
 [[nodiscard]] std::vector<double> symmetric_eigenvalues(Matrix a);
 
+/// Time that a processor has spent on this thread: what others do on the machine does not count.
+class ProcessorTime {
+ public:
+  ProcessorTime() : start_(now()) {}
+  /// Since it was made.
+  [[nodiscard]] double seconds() const { return now() - start_; }
+
+ private:
+  [[nodiscard]] static double now();
+  double start_;
+};
+
 /// One head of `attention` or `scalar_decay`, every query on all keys: [queries, values' columns].
 [[nodiscard]] Matrix run_law(const std::string& law, const Settings& settings, const Matrix& queries, const Matrix& keys,
                              const Matrix& values, Context& context);

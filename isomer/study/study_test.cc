@@ -91,11 +91,14 @@ TEST(Sources, AreFoundByNameAndTheNearestIsNamed) {
 // Claims whose failure is the finding.
 const std::set<std::string> kFails{"selective-rope.feature-scale", "selective-rope.leakage"};
 
+// Claims that time this machine or take long: the study's, not a test's.
+const std::set<std::string> kLeftOut{"inline.runtime", "luna.linear-time", "luna.fit", "luna.frozen"};
+
 TEST(Study, AnalyticClaimsAreDecided) {
   const TemporaryFolder folder;
   std::vector<const Claim*> analytic;
   for (const Claim* claim : find_claims({}))
-    if (!claim->trained()) analytic.push_back(claim);
+    if (!claim->trained() && !kLeftOut.contains(claim->id)) analytic.push_back(claim);
   const std::vector<Outcome> all = run_study(analytic, {.folder = folder.path.string()});
   ASSERT_EQ(all.size(), analytic.size());
   for (const Outcome& outcome : all) {

@@ -1,6 +1,7 @@
 // "LUNA: Linear Universal Neural Attention with Generalization Guarantees", Shahbazi et al. 2025.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "isomer/mixers/preset.h"
 #include "isomer/nn/small_layer.h"
@@ -112,13 +113,16 @@ Claim special_cases() {
 }  // namespace
 
 Source luna() {
+  std::vector<Claim> claims{positive(), special_cases()};
+  std::ranges::move(luna_features(), std::back_inserter(claims));
+  std::ranges::move(luna_models(), std::back_inserter(claims));
   return {.id = "luna",
           .title = "Shahbazi et al. 2025, LUNA: Linear Universal Neural Attention with Generalization Guarantees",
           .about =
               "The feature map of linear attention can be learned: projections, scalar functions of them and an envelope, "
               "trained with "
               "the task. It contains random features and the Performer, and takes the place of softmax in trained models.",
-          .claims = {positive(), special_cases()}};
+          .claims = std::move(claims)};
 }
 
 }  // namespace isomer::study

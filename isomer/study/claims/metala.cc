@@ -1,5 +1,7 @@
 // "MetaLA: Unified Optimal Linear Approximation to Softmax Attention Map", Chou et al. 2024.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "isomer/laws/channel_decay/channel_decay.h"
@@ -141,13 +143,15 @@ Claim overwriting() {
 }  // namespace
 
 Source metala() {
+  std::vector<Claim> claims{construction(), fixed_decay(), overwriting()};
+  std::ranges::move(metala_recall(), std::back_inserter(claims));
   return {
       .id = "metala",
       .title = "Chou et al. 2024, MetaLA: Unified Optimal Linear Approximation to Softmax Attention Map",
       .about =
           "An optimal linear approximation of softmax needs dynamic memory, must be able to write any attention map with bounded "
           "parameters, and should have no parameter too many: queries and dynamic decays suffice, keys are redundant.",
-      .claims = {construction(), fixed_decay(), overwriting()}};
+      .claims = std::move(claims)};
 }
 
 }  // namespace isomer::study

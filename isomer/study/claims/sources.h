@@ -14,4 +14,10 @@ namespace isomer::study {
 [[nodiscard]] Source selective_rope();
 [[nodiscard]] Source across();
 
+/// Claims of a source that stand in a file of their own.
+[[nodiscard]] std::vector<Claim> in_line_pictures();
+[[nodiscard]] std::vector<Claim> metala_recall();
+[[nodiscard]] std::vector<Claim> luna_features();
+[[nodiscard]] std::vector<Claim> luna_models();
+
 }  // namespace isomer::study
