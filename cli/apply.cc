@@ -48,13 +48,30 @@ int apply_request(const Request& request) {
   return kDone;
 }
 
+/// "q [B T Gq K], k [B T Gk K], [offsets [n+1]]": those that a call may leave out in brackets.
+std::string describe(std::span<const TensorSpec> tensors, bool optional) {
+  std::string text;
+  for (const TensorSpec& spec : tensors) {
+    std::string one = std::string(spec.name) + " [" + std::string(spec.dims) + "]";
+    if (const std::size_t bar = one.find('|'); bar != std::string::npos) one.replace(bar, 1, "] or [");
+    text += (text.empty() ? "" : ", ") + (spec.required || !optional ? one : "[" + one + "]");
+  }
+  return text;
+}
+
 std::string describe_laws() {
-  std::string text = "Laws and their options:\n";
+  std::string text =
+      "Laws, their tensors (in brackets: may be left out; an output is there where the options have it) and options:\n";
   for (const Law* law : laws()) {
     text.append("  ").append(law->name()).append("   ").append(law->equation()).append("\n");
+    text.append("    inputs   ").append(describe(law->inputs(), true)).append("\n");
+    text.append("    outputs  ").append(describe(law->outputs(), false)).append("\n");
     for (const OptionSpec& option : law->options())
       text.append("    ").append(option.name).append("=").append(option.fallback).append("   ").append(option.help).append("\n");
   }
+  text +=
+      "B batch, T tokens, S keys, Gq Gk Gv heads of q, k, v, H the largest of them, K key size, V value size, N state size,\n"
+      "C channels, n sequences: B, or those that offsets packs into one row\n";
   return text;
 }
 }  // namespace

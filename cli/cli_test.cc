@@ -21,6 +21,10 @@ TEST_F(Cli, HelpsWithAnExample) {
     EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;
     EXPECT_EQ(help.err, "");
   }
+  const std::string laws = run("apply --help").out;
+  for (const char* tensors :
+       {"inputs   q [B T Gq K], k [B S Gk K], v [B S Gv V]", "[log_decay [B T H] or [H]]", "outputs  o [B T H V]"})
+    EXPECT_NE(laws.find(tensors), std::string::npos) << tensors << laws;
   EXPECT_TRUE(run("--version").out.starts_with("isomer "));
 }
 
@@ -204,6 +208,11 @@ TEST_F(Cli, CheckPrintsATable) {
   EXPECT_TRUE(result.out.starts_with("subject ")) << result.out;
   EXPECT_NE(result.out.find("rows are within their limits\n"), std::string::npos);
   EXPECT_EQ(result.err, "");
+  EXPECT_EQ(std::ranges::count(result.out, '\n'), 3) << "headings, a line for the law, and the sum: " << result.out;
+  const Result all = run("check attention --all-rows");
+  EXPECT_EQ(all.status, 0);
+  EXPECT_GT(std::ranges::count(all.out, '\n'), 20) << all.out;
+  EXPECT_NE(all.out.find("\nattention  reference  f32   o "), std::string::npos) << all.out;
 }
 
 TEST_F(Cli, BenchPrintsItsTableAsJson) {
@@ -266,6 +275,10 @@ TEST_F(Cli, TasksListsThemAndShowsExamples) {
   ASSERT_EQ(row.at("examples").size(), 2u);
   EXPECT_EQ(row.at("examples").at(1).at("index"), 6);
   EXPECT_EQ(row.at("examples").at(1).at("tokens").size(), 64u);
+  const Result images = run("tasks images");
+  EXPECT_EQ(images.status, 0) << images.err;
+  EXPECT_NE(images.out.find("\npatch  "), std::string::npos) << "with or without the data: " << images.out;
+  EXPECT_EQ(run("tasks images --set path=/nowhere").status, 2);
   expect_wrong("tasks mqqar", "isomer tasks: unknown task mqqar, did you mean mqar?");
   expect_wrong("tasks mqar --set pears=3", "isomer tasks: mqar: unknown option pears, did you mean pairs?");
   expect_wrong("tasks --show 3", "isomer tasks: expected a task with --set and --show, got none");

@@ -31,7 +31,7 @@ Command eval_command(Options& options) {
   options.table(request->output);
   options.threads(request->threads);
   options.footer(
-      "Example:\n  isomer eval runs/mqar --set task.pairs=16\n  isomer eval runs/mqar --task induction --set task.vocabulary=64");
+      "Example:\n  isomer eval runs/mqar --set task.pairs=16\n  isomer eval runs/mqar --task mad-recall --set task.length=64");
   return [request] { return eval_request(*request); };
 }
 

@@ -58,8 +58,15 @@ void print_rows(const Context& context, const Json& rows, const TableOutput& out
   std::cout << (output.csv ? table_csv(rows) : text);
 }
 
+std::string quoted(const std::string& word) {
+  if (word.find_first_of(" \t\n\"'\\$`*?[](){}<>|&;#~!") == std::string::npos && !word.empty()) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
 std::string resume_command(const std::string& folder) {
-  return "isomer train " + folder + "/recipe.toml --out " + folder + " --resume";
+  return "isomer train " + quoted(folder + "/recipe.toml") + " --out " + quoted(folder) + " --resume";
 }
 
 }  // namespace isomer::cli

@@ -62,6 +62,8 @@ void print_rows(const Context& context, const std::vector<Row>& rows, const Tabl
   print_rows(context, rows_json(rows), output, output.for_people() ? table_text(rows) : "");
 }
 
+/// A word as a shell takes it.
+[[nodiscard]] std::string quoted(const std::string& word);
 /// What goes on with the run in a folder.
 [[nodiscard]] std::string resume_command(const std::string& folder);
 

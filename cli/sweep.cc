@@ -24,14 +24,6 @@ struct Request {
   TableOutput output;
 };
 
-/// A word as a shell takes it.
-std::string quoted(const std::string& word) {
-  if (word.find_first_of(" \t\n\"'\\$`*?[](){}<>|&;#~!") == std::string::npos && !word.empty()) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 std::string command_of(const Request& request) {
   std::string text = "isomer sweep " + quoted(request.recipe);
   for (const std::string& axis : request.grid) text += " --grid " + quoted(axis);

@@ -130,27 +130,46 @@ Json as_json(const Batch& batch, const std::string& split, Index index) {
   return example;
 }
 
-void print_task(const Task& task) {
-  const TaskShape& shape = task.shape();
-  std::cout << task.type().name << ": " << task.type().summary << "\n  source: " << task.type().source
-            << "\n  kind: " << name_of(shape.kind) << ", metric: " << name_of(shape.metric) << "\n  length: " << shape.length;
+void print_shape(const TaskShape& shape) {
+  std::cout << "  kind: " << name_of(shape.kind) << ", metric: " << name_of(shape.metric) << "\n  length: " << shape.length;
   if (shape.vocabulary > 0) std::cout << ", vocabulary: " << shape.vocabulary;
   if (shape.features > 0) std::cout << ", features: " << shape.features;
   if (shape.classes > 0) std::cout << ", classes: " << shape.classes;
   if (shape.outputs > 0) std::cout << ", outputs: " << shape.outputs;
-  std::cout << "\n\n";
+  std::cout << "\n";
+}
+
+/// `task` is null when it could not be made.
+void print_task(const TaskType& type, const Task* task, const Settings& values) {
+  std::cout << type.name << ": " << type.summary << "\n  source: " << type.source << "\n";
+  if (task != nullptr) print_shape(task->shape());
+  std::cout << "\n";
   Table table({"option", "value", "default", "what it is"});
-  for (const OptionSpec& option : options_of(task.type()))
-    table.add({std::string(option.name), task.options().find(option.name)->second, std::string(option.fallback),
-               std::string(option.help)});
+  for (const OptionSpec& option : options_of(type))
+    table.add(
+        {std::string(option.name), values.find(option.name)->second, std::string(option.fallback), std::string(option.help)});
   table.print();
 }
 
+/// A task whose data are not there still has options to look at: then null, and what is missing is said.
+std::unique_ptr<Task> task_to_show(const Request& request) {
+  try {
+    return make_task(request.task, settings_of(request.set));
+  } catch (const Error& problem) {
+    if (request.show > 0 || request.json || !request.set.empty()) throw;
+    print_task(find_task(request.task), nullptr, TaskOptions(find_task(request.task), {}).values());
+    std::cout << "\nnot ready: " << problem.what() << "\n";
+    return nullptr;
+  }
+}
+
 int show_task(const Request& request) {
-  const std::unique_ptr<Task> task = make_task(request.task, settings_of(request.set));
+  (void)find_task(request.task);
+  const std::unique_ptr<Task> task = task_to_show(request);
+  if (!task) return kDone;
   if (request.split != "train" && request.split != "test") throw Error("expected --split train or test, got " + request.split);
   const Split split = request.split == "train" ? Split::train : Split::test;
-  if (!request.json) print_task(*task);
+  if (!request.json) print_task(task->type(), task.get(), task->options());
   Json examples = Json::array();
   Batch batch;
   for (Index i = request.first; i < request.first + request.show; ++i) {

@@ -40,8 +40,10 @@ class Display {
     const Index every = std::max<Index>(1, steps_ / 20);
     if (report.step % every == 0 || report.step == 1) std::cerr << line << "\n";
   }
+  /// What is printed next begins a line.
+  void clear() const { progress_.show(""); }
   void evaluated(Index step, const EvalReport& eval) const {
-    if (terminal_) progress_.show("");
+    clear();
     std::cout << "step " << step << ": " << name_of(eval.metric) << " " << text_of(eval.value) << ", loss " << text_of(eval.loss)
               << " on " << eval.examples << " test examples" << std::endl;
   }
@@ -175,6 +177,7 @@ int train_request(const Request& request) {
   if (board) events.recorded = [&](const MetricsLine& line) { board->add(line); };
   try {
     const TrainOutcome outcome = train(session, run, events, watch_for_interrupt());
+    display.clear();
     report_end(outcome, request, folder);
     return outcome.end == TrainOutcome::End::stopped ? kFailed : kDone;
   } catch (const Error& problem) {  // a loss that is not finite, a full disk
