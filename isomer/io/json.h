@@ -21,7 +21,7 @@
 namespace isomer {
 
 class Json {
- public:
+ public:  // NOLINTBEGIN(google-explicit-constructor): it is written as what it holds
   using Array = std::vector<Json>;
   using Members = std::vector<std::pair<std::string, Json>>;
 
@@ -47,7 +47,7 @@ class Json {
   requires(!std::same_as<T, Json> && std::convertible_to<const T&, Json>) Json(const std::vector<T>& items)
       : Json(Array(items.begin(), items.end())) {}
   template <class T>
-  Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}
+  Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}  // NOLINTEND(google-explicit-constructor)
   Json(const Json& other);
   Json(Json&& other) noexcept;
   Json& operator=(const Json& other);

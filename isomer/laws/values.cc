@@ -67,6 +67,14 @@ std::string text(const Axes& axes, const LawSizes& sizes) {
   }
   return "[" + letters + "] = [" + numbers + "]";
 }
+
+[[noreturn]] void fail_to_fit(const BoundLaw& law, Given given, const TensorSpec& spec, const ValueShape& shape,
+                              const LawSizes& sizes) {
+  std::string expected;
+  for (const Axes& axes : law.axes(spec, given)) expected += (expected.empty() ? "" : " or ") + text(axes, sizes);
+  fail(std::string(law.law().name()).c_str(), "expected ", spec.name, " for ", expected, ", got a value [", shape[0], ", ",
+       shape[1], ", ", shape[2], ", ", shape[3], "]");
+}
 }  // namespace
 
 LawSizes sizes_of(const BoundLaw& law, Given given, const ValueShapes& shapes, Index sequences) {
@@ -100,10 +108,13 @@ const Axes& axes_of_value(const BoundLaw& law, Given given, const TensorSpec& sp
   if (all.size() == 1 && (Parts(all[0]).count != 1 || fits(all[0], shape, sizes))) return all[0];
   for (const Axes& axes : all)
     if (fits(axes, shape, sizes)) return axes;
-  std::string expected;
-  for (const Axes& axes : all) expected += (expected.empty() ? "" : " or ") + text(axes, sizes);
-  fail(std::string(law.law().name()).c_str(), "expected ", spec.name, " for ", expected, ", got a value [", shape[0], ", ",
-       shape[1], ", ", shape[2], ", ", shape[3], "]");
+  fail_to_fit(law, given, spec, shape, sizes);
+}
+
+void require_value(const BoundLaw& law, Given given, const TensorSpec& spec, const ValueShape& shape, const LawSizes& sizes) {
+  const std::span<const Axes> all = law.axes(spec, given);
+  if (std::ranges::none_of(all, [&](const Axes& axes) { return fits(axes, shape, sizes); }))
+    fail_to_fit(law, given, spec, shape, sizes);
 }
 
 ValueShape repeated(const Axes& axes, const ValueShape& shape, const LawSizes& sizes) {

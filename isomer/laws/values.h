@@ -19,6 +19,10 @@ using ValueShapes = std::array<ValueShape, kMostTensors>;
 [[nodiscard]] const Axes& axes_of_value(const BoundLaw& law, Given given, const TensorSpec& spec, const ValueShape& shape,
                                         const LawSizes& sizes);
 
+/// Throws Error unless the value fits one of the spec's alternatives, also where there is one only: for those who have no data
+/// yet.
+void require_value(const BoundLaw& law, Given given, const TensorSpec& spec, const ValueShape& shape, const LawSizes& sizes);
+
 /// The shape to which the value is repeated.
 [[nodiscard]] ValueShape repeated(const Axes& axes, const ValueShape& shape, const LawSizes& sizes);
 

@@ -21,7 +21,12 @@ Value Builder::law(std::shared_ptr<const BoundLaw> law, std::initializer_list<st
   const BoundLaw& bound = *own.law;
   const Given given = own.given;
   all.work = std::move(own);
-  const ValueShape shape = output_shape(bound, given, graph::law_sizes(graph_, all, 1, 1));
+  const LawSizes sizes = graph::law_sizes(graph_, all, 1, 1);
+  for (const auto& [role, value] : inputs)
+    if (value.present())
+      require_value(bound, given, bound.law().inputs()[std::size_t(bound.law().input(role))],
+                    {1, 1, node(value).heads, node(value).size}, sizes);
+  const ValueShape shape = output_shape(bound, given, sizes);
   all.heads = shape[2];
   all.size = shape[3];
   return add_node(std::move(all));

@@ -40,6 +40,31 @@ TEST(Builder, SaysWhichValuesItExpected) {
             "gla: expected at most 1 of its preset before it, got 2");
 }
 
+/// The gates of a small preset have this size.
+template <Index size>
+void build_with_gates(Builder& m) {
+  const auto [H, K, V] = m.head_sizes({});
+  const Value q = parts::project(m, "q", H, K), k = parts::project(m, "k", H, K), v = parts::project(m, "v", H, V);
+  const Value gates = parts::project(m, "gates", H, size);
+  if (size < K)
+    parts::output(m, m.scalar_decay({.q = q, .k = k, .v = v, .log_decay = gates}));
+  else
+    parts::output(m, m.channel_decay({.q = q, .k = k, .v = v, .log_decay = gates}));
+}
+
+TEST(Builder, RefusesGatesOfAnotherSize) {
+  const auto error = [](void (*build)(Builder&)) {
+    const Preset preset{.name = "own", .source = "", .summary = "", .build = build};
+    return tests::error_of([&] { (void)build_mixer(preset, {.width = 64}); });
+  };
+  EXPECT_EQ(error(&build_with_gates<1>), "no error");
+  EXPECT_EQ(error(&build_with_gates<2>),
+            "scalar_decay: expected log_decay for [B, T, H] = [1, 1, 4] or [H] = [4], got a value [1, 1, 4, 2]");
+  EXPECT_EQ(error(&build_with_gates<16>), "no error");
+  EXPECT_EQ(error(&build_with_gates<17>),
+            "channel_decay: expected log_decay for [B, T, H, K] = [1, 1, 4, 16], got a value [1, 1, 4, 17]");
+}
+
 TEST(Builder, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error_of("softmax", {{"heads", "3"}}),
             "softmax: expected heads that divide the key width of 64, got 3; heads=2 is the nearest below");

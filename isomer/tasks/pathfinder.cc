@@ -8,13 +8,17 @@
 namespace isomer {
 
 namespace {
-constexpr std::array<OptionSpec, 5> kOptions{{
+constexpr std::array<OptionSpec, 7> kOptions{{
     {"size", "32", "pixels a side: 32 (Pathfinder) or 128 (Path-X)"},
     {"contour", "14", "dashes of a long snake; 14 is the hard version"},
     {"shortest", "0", "training has pictures with so many dashes and all numbers up to contour; 0: with contour only"},
+    {"mix", "auto", "share of the training pictures with fewer dashes than contour; auto: every number as often"},
+    {"distractors", "auto", "short snakes, of a third of the dashes, as far as they find room; auto: 5, of 128 pixels 8"},
     {"as", "tokens", "tokens: a token 0 … 255 a pixel; patches: a vector a square"},
     {"patch", "4", "pixels a side of a patch"},
 }};
+// More than find room, and few enough that a scene holds their dashes.
+constexpr Index kMostDistractors = 64;
 // About the deviation of a pixel.
 constexpr float kUnit = 43;
 
@@ -25,6 +29,12 @@ class Pathfinder final : public Task {
     // Longer snakes do not find their way in so small a picture.
     style_.contour = options.size("contour", 1, 20);
     shortest_ = options.size("shortest", 0, style_.contour);
+    if (options.text("mix") != "auto") {
+      mix_ = options.number("mix", 0, 1);
+      require(shortest_ > 0 && shortest_ < style_.contour, "pathfinder", "expected shortest from 1 to ", style_.contour - 1,
+              " with mix, got ", shortest_);
+    }
+    if (options.text("distractors") != "auto") style_.distractors = options.size("distractors", 0, kMostDistractors);
     const bool patches = options.choice("as", {"tokens", "patches"}) == 1;
     patch_ = options.size("patch", 1, style_.size);
     if (!patches) patch_ = 1;
@@ -39,10 +49,15 @@ class Pathfinder final : public Task {
   }
 
  private:
+  [[nodiscard]] Index drawn_contour(Rng& rng) const {
+    if (mix_ < 0) return draw::between(rng, shortest_, style_.contour);
+    return rng.uniform() < mix_ ? draw::between(rng, shortest_, style_.contour - 1) : style_.contour;
+  }
+
   void draw(Example& e) const override {
     pathfinder::Scene scene;
     pathfinder::Style style = style_;
-    if (shortest_ > 0 && e.split == Split::train) style.contour = draw::between(e.rng, shortest_, style_.contour);
+    if (shortest_ > 0 && e.split == Split::train) style.contour = drawn_contour(e.rng);
     // The cells that are taken, and the pixels where they are no tokens.
     const std::size_t area = std::size_t(style.size * style.size);
     e.scratch.integers.resize(2 * area);
@@ -67,6 +82,7 @@ class Pathfinder final : public Task {
 
   pathfinder::Style style_;
   Index shortest_ = 0, patch_ = 1;
+  double mix_ = -1;  // negative: every length as often
 };
 }  // namespace
 

@@ -173,6 +173,27 @@ TEST(Pathfinder, TrainsOnShorterSnakesToo) {
   EXPECT_EQ(error_of("pathfinder", {{"contour", "3"}, {"shortest", "4"}}), "pathfinder: expected shortest from 0 to 3, got 4");
 }
 
+TEST(Pathfinder, SaysHowManyShortLinesThereAre) {
+  const auto lit = [](const Settings& settings, Split split = Split::train) {
+    double sum = 0;
+    each_example(*make_task("pathfinder", settings), split, 50,
+                 [&](const Batch& batch) { sum += double(std::ranges::count_if(batch.tokens, [](auto x) { return x > 0; })); });
+    return sum;
+  };
+  const double usual = lit({{"contour", "6"}});
+  EXPECT_EQ(lit({{"contour", "6"}, {"distractors", "5"}}), usual);
+  EXPECT_LT(lit({{"contour", "6"}, {"distractors", "0"}}), 0.8 * usual);
+  EXPECT_GT(lit({{"contour", "6"}, {"distractors", "20"}}), 1.2 * usual);
+  // Of pictures with shorter long lines: none, all.
+  const Settings none{{"contour", "9"}, {"shortest", "1"}, {"mix", "0"}}, all{{"contour", "9"}, {"shortest", "1"}, {"mix", "1"}};
+  const double whole = lit({{"contour", "9"}});
+  EXPECT_NEAR(lit(none), whole, 0.1 * whole);
+  EXPECT_LT(lit(all), 0.75 * whole);
+  EXPECT_EQ(lit(all, Split::test), lit({{"contour", "9"}}, Split::test));
+  EXPECT_EQ(error_of("pathfinder", {{"mix", "0.5"}}), "pathfinder: expected shortest from 1 to 13 with mix, got 0");
+  EXPECT_EQ(error_of("pathfinder", {{"distractors", "65"}}), "pathfinder: expected distractors from 0 to 64, got 65");
+}
+
 TEST(Pathfinder, HasBalancedLabels) {
   const auto task = make_task("pathfinder", {{"contour", "6"}});
   EXPECT_EQ(task->shape().length, 1024);

@@ -254,6 +254,21 @@ TEST(Draw, DistinctItemsComeInEveryOrderEquallyOften) {
   for (const auto& [which, times] : seen) expect_share(times, kTrials, 1.0 / 60);
 }
 
+TEST(Score, EveryMetricIsInTheDocumentationOfItsTasks) {
+  std::ifstream file(ISOMER_SOURCE_DIR "/isomer/tasks/README.md");
+  std::map<std::string, std::string> lines;  // by metric
+  for (std::string line; std::getline(file, line);)
+    for (const Metric metric :
+         {Metric::token_accuracy, Metric::example_accuracy, Metric::exact, Metric::squared_error, Metric::bits_per_token})
+      if (line.starts_with("| `" + std::string(name_of(metric)) + "` |")) lines[std::string(name_of(metric))] = line;
+  EXPECT_EQ(lines.size(), 5u);
+  for (const TaskType* type : tasks()) {
+    const std::string name(type->name), metric(name_of(make_task(name, small(name))->shape().metric));
+    const std::string said = name.starts_with("mad-") ? "`mad-…`" : "`" + name + "`";
+    EXPECT_NE(lines[metric].find(said), std::string::npos) << name << " has " << metric;
+  }
+}
+
 TEST(Score, CountsTokensExamplesAndWholes) {
   Batch batch;
   batch.B = 3;
