@@ -44,7 +44,7 @@ std::string reading(const LoadedModel& loaded, const std::string& weights, doubl
 
 /// Before anything is printed: a model with learned positions has no more of them.
 void require_positions(const ModelConfig& model, Index prompt, Index tokens) {
-  if (!has_positions(model) || prompt + tokens <= model.length) return;
+  if (!model.positions || prompt + tokens <= model.length) return;
   throw Error("--tokens: expected at most " + std::to_string(std::max<Index>(model.length - prompt, 0)) + " after a prompt of " +
               std::to_string(prompt) + ", for the model has " + std::to_string(model.length) + " learned positions, got " +
               std::to_string(tokens));

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Runs of `isomer train` that are killed, stopped or run out of disk go on exactly.   usage: train_test.py ISOMER"""
 import json
+import os
+import pty
 import random
 import resource
 import signal
@@ -10,6 +12,8 @@ import time
 from pathlib import Path
 
 from program import RECIPE, command, expect, isomer, record
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(folder, *more, threads=1, **kwargs):
@@ -35,6 +39,37 @@ def killed_at_random(folder, seed):
             kills += 1
 
 
+def interrupted_on_a_terminal(folder):
+    """What a terminal shows of a run that is stopped."""
+    reader, writer = pty.openpty()
+    process = subprocess.Popen(command("train", folder.parent / "recipe.toml", "--out", folder, "--threads", 1, "--set", "steps=1e6"),
+                               stdout=writer, stderr=writer)
+    os.close(writer)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(reader, 4096)
+        except OSError:  # how a terminal ends
+            break
+        if b"] step " in shown and process.returncode is None:
+            process.send_signal(signal.SIGINT)
+            process.poll()
+    os.close(reader)
+    expect(process.wait() == 1, f"stopped with {process.returncode}")
+    return shown.decode()
+
+
+def examples_of_eval(top):
+    """The lines of `eval --help` hold for a run of the recipe that the README trains."""
+    made = isomer("train", ROOT / "recipes" / "mqar.toml", "--set", "steps=1", "--set", "eval_examples=4", "--out", top / "mqar", "--threads", 1)
+    expect(made.returncode == 0, made.stderr)
+    lines = [line.split() for line in isomer("eval", "--help").stdout.splitlines() if "isomer eval runs/mqar" in line]
+    expect(any("--task" in line for line in lines), f"examples: {lines}")
+    for line in lines:
+        done = isomer("eval", top / "mqar", *line[3:], "--examples", 4)
+        expect(done.returncode == 0, " ".join(line) + ": " + done.stderr)
+
+
 def main():
     with tempfile.TemporaryDirectory() as top:
         top = Path(top)
@@ -48,7 +83,7 @@ def main():
         expect(record(top / "two") == want, "two threads give another result than one")
 
         printed = isomer("train", top / "recipe.toml", "--print-config")
-        for line in "window = \"8\"", "heads = \"2\"", "causal = ", "train_examples = ":
+        for line in "window = 8\n", "heads = 2\n", "causal = true\n", "train_examples = ":
             expect(line in printed.stdout, f"--print-config lacks {line}: {printed}")
         expect("mixer.all" not in printed.stdout and "phase_gate" not in printed.stdout, "options without effect: " + printed.stdout)
         (top / "printed.toml").write_text(printed.stdout)
@@ -88,6 +123,13 @@ def main():
             expect("--resume" in out, "a stopped run says how to go on: " + out)
             expect(run(top / "stopped", "--resume").returncode == 0, "resume after Ctrl-C")
         expect(record(top / "stopped") == want, "a run that was stopped differs")
+
+        shown = interrupted_on_a_terminal(top / "a terminal")
+        before, stop, after = shown.partition("stopped after ")
+        expect(stop and before.endswith(("\n", "\033[K")), f"the line of a stopped run stands behind its bar: {shown[-300:]!r}")
+        expect(f"--out '{top}/a terminal' --resume" in after, f"paths with spaces are quoted: {after}")
+
+        examples_of_eval(top)
 
         headed = subprocess.Popen(command("train", top / "recipe.toml", "--out", top / "headed", "--threads", 1),
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

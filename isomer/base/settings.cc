@@ -36,8 +36,18 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 bool parse_number(std::string_view text, double& value) { return parse(text, value); }
-bool parse_number(std::string_view text, Index& value) { return parse(text, value); }
 bool parse_number(std::string_view text, std::uint64_t& value) { return parse(text, value); }
+
+bool parse_number(std::string_view text, Index& value) {
+  if (parse(text, value)) return true;
+  // 1e3 is a whole number, too.
+  constexpr double kMost = 9007199254740992.0;  // up to 2^53 doubles leave no whole number out
+  double number = 0;
+  if (text.find_first_of("eE") == std::string_view::npos || !parse(text, number)) return false;
+  if (!(std::abs(number) <= kMost) || std::trunc(number) != number) return false;
+  value = Index(number);
+  return true;
+}
 
 void require_known(std::string_view who, const Settings& settings, std::span<const OptionSpec> options) {
   std::vector<std::string> names;

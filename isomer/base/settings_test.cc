@@ -42,6 +42,18 @@ TEST(Settings, ANumberIsTheWholeTextOrLeavesTheValue) {
   EXPECT_EQ(count, std::uint64_t{1} << 63);
 }
 
+TEST(Settings, AWholeNumberMayHaveAnExponent) {
+  Index value = 0;
+  EXPECT_TRUE(parse_number("1e3", value));
+  EXPECT_EQ(value, 1000);
+  EXPECT_TRUE(parse_number("1.5E+2", value));
+  EXPECT_EQ(value, 150);
+  EXPECT_EQ(read_size({{"x", "2e2"}}, "x", 0), 200);
+  for (const char* text : {"15e-1", "1e19", "1e999", "1.0", "e3", "1e3x", "nane"})
+    EXPECT_FALSE(parse_number(text, value)) << text;
+  EXPECT_EQ(value, 150);
+}
+
 TEST(Settings, SayWhatWasExpected) {
   const auto error = [](const std::string& text, auto read) {
     const Settings settings{{"x", text}};

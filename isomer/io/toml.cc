@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <cstdint>
 
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
@@ -75,6 +77,19 @@ std::string toml_quoted(std::string_view text) {
     }
   }
   return quoted + "\"";
+}
+
+std::string toml_value(std::string_view text) {
+  if (text == "true" || text == "false") return std::string(text);
+  std::int64_t whole = 0;
+  double number = 0;
+  const auto all = [&](auto& value) {
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return problem == std::errc() && end == text.data() + text.size();
+  };
+  if (all(whole)) return std::to_string(whole) == text ? std::string(text) : toml_quoted(text);  // 007 is no number
+  if (!all(number) || !std::isfinite(number)) return toml_quoted(text);
+  return toml_number(number);
 }
 
 }  // namespace isomer

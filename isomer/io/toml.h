@@ -31,5 +31,7 @@ struct TomlFile {
 [[nodiscard]] std::string toml_number(double value);
 /// Text as a TOML string, with quotes.
 [[nodiscard]] std::string toml_quoted(std::string_view text);
+/// Text as what it reads as: true, false, a number, or else a string.
+[[nodiscard]] std::string toml_value(std::string_view text);
 
 }  // namespace isomer

@@ -48,8 +48,6 @@ graph::Graph build(const ModelConfig& config, Index layer) {
 }
 }  // namespace
 
-bool has_positions(const ModelConfig& config) { return config.kind == ModelKind::vision || config.positions; }
-
 std::string_view name_of(ModelKind kind) { return kKinds[std::size_t(kind)]; }
 
 ModelKind model_kind_named(std::string_view name) { return ModelKind(position_of("model kind", name, kKinds)); }
@@ -75,7 +73,7 @@ void check(const ModelConfig& config) {
   require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
           config.vocabulary, " and ", config.features);
   require(!of_tokens || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);
-  require(!has_positions(config) || config.length > 0, kind, "expected the length of a sequence, got 0");
+  require(!config.positions || config.length > 0, kind, "expected the length of a sequence, got 0");
   require(labels_of(config) > 0, kind, "expected ", config.kind == regression ? "outputs" : "classes", ", got 0");
   require(!of_tokens || config.classes <= labels_of(config), kind, "a tied output has the ", config.vocabulary,
           " tokens as classes, got ", config.classes, "; tied=false has its own");

@@ -21,7 +21,7 @@ namespace isomer {
 ///   language     a label at every token
 ///   classifier   one class for the sequence, from the mean of all tokens
 ///   encoder      the same; mixers see the whole sequence at every token where they can (causal=false)
-///   vision       an encoder of patches: each position has a learned vector
+///   vision       an encoder of patches
 ///   regression   a vector of `outputs` numbers, read at the last token
 ///   autoencoder  a label at every token, decoded from the last token alone (compression of MAD, Poli et al. 2024)
 enum class ModelKind : std::uint8_t { language, classifier, encoder, vision, regression, autoencoder };
@@ -46,7 +46,7 @@ struct ModelConfig {
   bool tied = true;               // language, autoencoder: the output projection is the embedding
   double dropout = 0;             // of embeddings and residual branches
   double logit_cap = 0;           // c·tanh(x/c) on logits; 0: none
-  bool positions = false;         // a learned vector for each position is added in front; vision has them anyway
+  bool positions = false;         // a learned vector for each position is added in front
   double deviation = kDeviation;  // of weights at the start, unless their mixer says otherwise
   double qk_identity = 0;         // such q and k start with so much of the unit matrix too: like tokens attend to each other
   Index vocabulary = 0;           // different tokens; 0: the inputs are vectors
@@ -63,8 +63,6 @@ inline constexpr Index kDecoderLayers = 2;
 /// Throws Error for a config that no model can be made of.
 void check(const ModelConfig& config);
 
-/// Does a learned vector for each position stand in front?
-[[nodiscard]] bool has_positions(const ModelConfig& config);
 /// The mixer of a layer. Output projections that start as everything else start smaller, by √(2 · layers), so that the sum of
 /// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023). With qk_identity, scores start near
 /// those of equal projections (mimetic initialisation, Trockman and Kolter 2023).

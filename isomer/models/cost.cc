@@ -58,7 +58,7 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
     cost.parameters += config.vocabulary * D;
   else
     cost += products((config.features + 1) * D);
-  if (has_positions(config)) cost.parameters += config.length * D;
+  if (config.positions) cost.parameters += config.length * D;
   std::set<std::string> known;
   double largest = 0;
   for (Index at = 0; at < Index(config.layers.size()); ++at) {
@@ -68,7 +68,7 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
   }
   cost.layer_floats = largest;
   // What goes into the first layer, before and after positions are added.
-  cost.kept_floats += double(D) * (has_positions(config) ? 2 : 1);
+  cost.kept_floats += double(D) * (config.positions ? 2 : 1);
   for (Index i = 0; config.kind == ModelKind::autoencoder && i < kDecoderLayers; ++i) {
     cost += norm(config);
     cost += products((D + 1) * D);

@@ -100,7 +100,7 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
   else
     input_.emplace(parameters, "input", config.features, D,
                    typename Linear<T>::Options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(config.features)))});
-  if (has_positions(config)) positions_ = matrix_parameter(parameters, "positions.weight", config.length, config, Reader::any);
+  if (config.positions) positions_ = matrix_parameter(parameters, "positions.weight", config.length, config, Reader::any);
   // Blocks hold handles and are not to move once made, for closures point to them.
   blocks_.reserve(config.layers.size());
   for (Index layer = 0; layer < Index(config.layers.size()); ++layer)

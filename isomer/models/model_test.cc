@@ -176,6 +176,10 @@ TEST(Model, HasTheNamesOfItsParts) {
   SmallModel<float> vision(small_config(ModelKind::vision));
   for (const char* name : {"input.weight", "input.bias", "positions.weight", "head.weight", "head.bias"})
     EXPECT_EQ(vision.parameters.find(name).name(), name);
+  ModelConfig orderless = small_config(ModelKind::vision);
+  orderless.positions = false;
+  SmallModel<float> bag(orderless);
+  EXPECT_ANY_THROW((void)bag.parameters.find("positions.weight"));
 }
 
 TEST(Model, PredictsWhatHasTheLargestLogit) {

@@ -22,6 +22,7 @@ namespace isomer::testing {
   ModelConfig config{.kind = kind, .width = 8, .layers = {{"softmax", {{"heads", "2"}}}, {"gla", {{"heads", "2"}}}}, .length = 9};
   const bool vectors = kind == ModelKind::vision || kind == ModelKind::regression;
   (vectors ? config.features : config.vocabulary) = 11;
+  config.positions = kind == ModelKind::vision;
   if (kind == ModelKind::regression) config.outputs = 3;
   if (kind == ModelKind::classifier || kind == ModelKind::encoder || kind == ModelKind::vision) config.classes = 5;
   return config;

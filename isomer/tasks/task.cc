@@ -21,10 +21,10 @@ constexpr std::array<OptionSpec, 1> kCommon{{{"seed", "0", "another number gives
 
 std::uint64_t read_count(const Settings& values, std::string_view name) {
   const std::string& text = values.find(name)->second;
-  std::uint64_t value = 0;
-  require(parse_number(text, value) && (value >> kIndexBits) == 0, std::string(name).c_str(),
+  Index value = 0;
+  require(parse_number(text, value) && value >= 0 && (value >> kIndexBits) == 0, std::string(name).c_str(),
           "expected a whole number below 2^60, got ", text);
-  return value;
+  return std::uint64_t(value);
 }
 
 bool has_tokens(TaskKind kind) {

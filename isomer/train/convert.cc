@@ -127,6 +127,8 @@ Recipe exchanged(const Recipe& recipe, const ConversionRequest& request, const s
   next.model.repeat = 1;
   next.train.start.clear();
   for (const Index layer : layers) next.model.layers[std::size_t(layer)] = request.mixer;
+  next.lines["model.layers"] = 0;
+  forget_options_of_other_layers(next);
   std::erase_if(next.mixers, [&](const auto& table) {
     return table.first != "all" && std::ranges::find(next.model.layers, table.first) == next.model.layers.end();
   });

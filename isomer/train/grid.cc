@@ -15,18 +15,14 @@ namespace {
 // More than anybody waits for; a slip of the keyboard should not start a million runs.
 constexpr std::size_t kMostPoints = 10000;
 
-std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
-
 /// The key that a name stands for.
 std::string key_named(const std::string& name) {
-  std::vector<std::string> known{"mixer"};
-  for (const std::string& key : recipe_keys()) {
-    if (key == name || last_part(key) == name) return key;
-    known.push_back(key);
-    known.push_back(last_part(key));
-  }
+  std::vector<std::string> known = recipe_keys();
+  const std::string key = whole_key(name);
   // Options of tasks and mixers are checked by them.
-  if (name == "mixer" || name.starts_with("task.") || name.starts_with("mixer.")) return name;
+  if (name == "mixer" || name.starts_with("task.") || name.starts_with("mixer.") || std::ranges::find(known, key) != known.end())
+    return key;
+  known.emplace_back("mixer");
   fail("--grid", "unknown key ", name, key_hint(name, known));
 }
 
@@ -58,6 +54,8 @@ void set_mixer(Recipe& recipe, const std::string& preset) {
   (void)find_preset(preset);
   recipe.model.layers = {preset + "*" + std::to_string(layers_of(recipe.model).size())};
   recipe.model.repeat = 1;
+  recipe.lines["model.layers"] = 0;
+  forget_options_of_other_layers(recipe);
 }
 
 /// Options of presets that are there, but not in this model. Misspelt ones stay, to be complained about.
@@ -65,6 +63,16 @@ void drop_unused_options(Recipe& recipe) {
   const std::vector<std::string> layers = layers_of(recipe.model);
   for (const Preset* preset : presets())
     if (std::ranges::find(layers, preset->name) == layers.end()) recipe.mixers.erase(std::string(preset->name));
+}
+
+/// Options for all layers that none of this point has, but one of another point; the others stay, to be complained about.
+void drop_options_of_other_points(std::vector<GridPoint>& points) {
+  std::map<std::string, std::size_t> unused;
+  for (const GridPoint& point : points)
+    for (const std::string& option : unused_shared_options(point.recipe)) ++unused[option];
+  for (GridPoint& point : points)
+    for (const std::string& option : unused_shared_options(point.recipe))
+      if (unused.at(option) < points.size()) point.recipe.mixers["all"].erase(option);
 }
 
 Recipe recipe_at(const std::vector<GridAxis>& axes, const GridPoint& point, const std::string& path, Overrides overrides) {
@@ -79,6 +87,16 @@ Recipe recipe_at(const std::vector<GridAxis>& axes, const GridPoint& point, cons
     if (axes[i].key == "mixer") set_mixer(recipe, point.values[i].second);
   drop_unused_options(recipe);
   return recipe;
+}
+
+/// Errors of the work have the point's name in front.
+template <class Work>
+void in_point(const GridPoint& point, const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Error(point.name + ": " + error.what());
+  }
 }
 
 /// Shapes of tasks: making one may mean to read a file, and most points have the same.
@@ -126,15 +144,15 @@ std::vector<GridPoint> grid_of(const std::vector<GridAxis>& axes, const std::str
     }
     require(names.insert(points[i].name).second, "--grid", "expected values that differ in letters and digits, got ",
             points[i].name, " twice");
-    try {
-      points[i].recipe = recipe_at(axes, points[i], recipe_path, overrides);
-      const TaskShape& shape = shapes.of(points[i].recipe);
-      points[i].metric = shape.metric;
-      (void)model_of(points[i].recipe, shape);
-    } catch (const Error& error) {
-      throw Error(points[i].name + ": " + error.what());
-    }
+    in_point(points[i], [&] { points[i].recipe = recipe_at(axes, points[i], recipe_path, overrides); });
   }
+  drop_options_of_other_points(points);
+  for (GridPoint& point : points)
+    in_point(point, [&] {
+      const TaskShape& shape = shapes.of(point.recipe);
+      point.metric = shape.metric;
+      (void)model_of(point.recipe, shape);
+    });
   return points;
 }
 

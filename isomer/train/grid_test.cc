@@ -47,6 +47,14 @@ TEST_F(Grid, MixerSetsEveryLayer) {
   EXPECT_TRUE(all[1].recipe.mixers.contains("all"));
 }
 
+TEST_F(Grid, OptionsForAllAreThoseOfALayerOfSomePoint) {
+  const auto all = points({"mixer=softmax,mamba"}, {"mixer.all.expand=1"});
+  EXPECT_EQ(all[0].recipe.mixers.at("all"), (Settings{{"heads", "2"}}));
+  EXPECT_EQ(all[1].recipe.mixers.at("all"), (Settings{{"expand", "1"}}));
+  EXPECT_EQ(tests::error_of([&] { (void)points({"mixer=softmax,gla"}, {"mixer.all.expand=1"}); }),
+            "mixer=softmax: --set: no layer has the option expand");
+}
+
 TEST_F(Grid, TakesListsOfLayersAndOptionsOfOthers) {
   const auto all = points({"layers=gla+softmax,mlstm*2", "task.pairs=2,4"}, {"model.repeat=2"});
   ASSERT_EQ(all.size(), 4u);
@@ -68,7 +76,7 @@ TEST_F(Grid, NamesTheMistake) {
   EXPECT_EQ(error_of({"lr="}), "--grid: expected a value of lr, got none");
   EXPECT_EQ(error_of({"lr=1,,2"}), "--grid: expected a value of lr, got none");
   EXPECT_EQ(error_of({"mixer=glaa"}), "mixer=glaa: unknown preset glaa, did you mean gla?");
-  EXPECT_EQ(error_of({"lr=fast"}), "lr=fast: --set: expected a number of at least 0 for train.lr, got fast");
+  EXPECT_EQ(error_of({"lr=fast"}), "lr=fast: --set: expected a finite number of at least 0 for train.lr, got fast");
   EXPECT_EQ(error_of({"task.pears=2"}), "task.pears=2: --set: mqar: unknown option pears, did you mean pairs?");
   EXPECT_EQ(error_of({"layers=gla*2,glax2"}),
             "--grid: expected values that differ in letters and digits, got layers=glax2 twice");

@@ -10,6 +10,7 @@
 #include "isomer/base/suggest.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/tasks/task.h"
+#include "isomer/train/recipe_model.h"
 
 namespace isomer {
 
@@ -47,7 +48,7 @@ void bind(Recipe& r, Binder& b) {
   b.flag("model.tied", m.tied);
   b.number("model.dropout", m.dropout, 0, 0.99);
   b.number("model.logit_cap", m.logit_cap, 0, kHuge);
-  b.flag("model.positions", m.positions);
+  b.choice("model.positions", m.positions, {"auto", "true", "false"});
   b.number("model.deviation", m.deviation, 0, kHuge);
   b.number("model.qk_identity", m.qk_identity, 0, kHuge);
   TrainRecipe& t = r.train;
@@ -84,9 +85,9 @@ void bind(Recipe& r, Binder& b) {
 }
 
 /// Takes values from the file's entries.
-class Reader : public Binder {
+class EntryReader : public Binder {
  public:
-  Reader(const Recipe& recipe, const std::vector<TomlEntry>& entries) : recipe_(recipe) {
+  EntryReader(const Recipe& recipe, const std::vector<TomlEntry>& entries) : recipe_(recipe) {
     for (const TomlEntry& entry : entries) entries_[entry.key] = &entry;
   }
 
@@ -96,7 +97,7 @@ class Reader : public Binder {
     if (!parse_number(*text, value) || !std::isfinite(value) || value < least || value > most)
       wrong(key,
             most < 1e300 ? "a number from " + toml_number(least) + " to " + toml_number(most)
-                         : "a number of at least " + toml_number(least),
+                         : "a finite number of at least " + toml_number(least),
             *text);
   }
   void size(const char* key, Index& value, Index least) override {
@@ -152,7 +153,7 @@ class Writer : public Binder {
   void number(const char* key, double& value, double, double) override { line(key, toml_number(value)); }
   void size(const char* key, Index& value, Index) override { line(key, std::to_string(value)); }
   void flag(const char* key, bool& value) override { line(key, value ? "true" : "false"); }
-  void choice(const char* key, std::string& value, const std::vector<std::string>&) override { line(key, toml_quoted(value)); }
+  void choice(const char* key, std::string& value, const std::vector<std::string>&) override { line(key, toml_value(value)); }
   void text(const char* key, std::string& value) override { line(key, toml_quoted(value)); }
   void list(const char* key, std::vector<std::string>& value) override {
     std::string text = "[";
@@ -162,7 +163,7 @@ class Writer : public Binder {
   void table(const std::string& name, const Settings& settings) {
     if (settings.empty()) return;
     text_ += "\n[" + name + "]\n";
-    for (const auto& [key, value] : settings) text_ += key + " = " + toml_quoted(value) + "\n";
+    for (const auto& [key, value] : settings) text_ += key + " = " + toml_value(value) + "\n";
   }
   void line(const std::string& key, const std::string& value) {
     const std::size_t dot = key.find('.');
@@ -192,7 +193,18 @@ class Names : public Binder {
 TomlEntry override_of(const std::string& text) {
   const std::size_t equals = text.find('=');
   require(equals != std::string::npos && equals > 0, "--set", "expected key=value, got ", text);
-  return {.key = text.substr(0, equals), .text = text.substr(equals + 1), .line = 0};
+  return {.key = whole_key(text.substr(0, equals)), .text = text.substr(equals + 1), .line = 0};
+}
+
+/// A run that --set makes shorter than its warm-up warms up for the same share of it.
+void shorten_warmup(Recipe& recipe, const TomlFile& file) {
+  TrainRecipe& train = recipe.train;
+  const auto overridden = [&](const char* key) { return recipe.lines.contains(key) && recipe.lines.at(key) == 0; };
+  if (!overridden("train.steps") || overridden("train.warmup") || train.warmup <= train.steps) return;
+  Index before = TrainRecipe{}.steps;
+  for (const TomlEntry& entry : file.entries)
+    if (entry.key == "train.steps" && !parse_number(entry.text, before)) return;
+  if (train.warmup <= before) train.warmup = train.warmup * train.steps / before;
 }
 
 /// mixer.PRESET.option and task.option belong to others, who check them.
@@ -236,7 +248,7 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   for (const std::string& text : overrides) entries.push_back(override_of(text));
   for (const TomlEntry& entry : entries) recipe.lines[entry.key] = entry.line;
   std::erase_if(entries, [&](const TomlEntry& entry) { return belongs_to_others(recipe, entry); });
-  Reader reader(recipe, entries);
+  EntryReader reader(recipe, entries);
   bind(recipe, reader);
   // The run that begins with it may be resumed from anywhere.
   if (std::string& start = recipe.train.start; !start.empty()) start = std::filesystem::absolute(start).lexically_normal();
@@ -246,6 +258,8 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
       throw Error(place(recipe, entry.key) + "unknown key " + entry.key + key_hint(entry.key, known));
   if (recipe.task.empty()) throw Error(recipe.name + ": expected task.name, got none");
   (void)layers_of(recipe.model);
+  shorten_warmup(recipe, file);
+  forget_options_of_other_layers(recipe);
   return recipe;
 }
 
@@ -257,9 +271,13 @@ std::vector<std::string> recipe_keys() {
   return names.keys;
 }
 
+std::string whole_key(const std::string& name) {
+  for (const std::string& key : recipe_keys())
+    if (key.ends_with("." + name)) return key;
+  return name;
+}
+
 std::string key_hint(const std::string& key, const std::vector<std::string>& known) {
-  for (const std::string& whole : known)
-    if (whole.ends_with("." + key)) return ", did you mean " + whole + "?";
   const auto among = [&](const auto& options) {
     return std::ranges::any_of(options, [&](const auto& option) { return option.name == key; });
   };
@@ -267,7 +285,9 @@ std::string key_hint(const std::string& key, const std::vector<std::string>& kno
     if (among(options_of(*task))) return ", did you mean task." + key + "?";
   for (const Preset* preset : presets())
     if (among(options_of(*preset, {}))) return ", did you mean mixer.all." + key + "?";
-  return did_you_mean(key, known);
+  std::vector<std::string> names = known;  // also without their tables
+  for (const std::string& whole : known) names.push_back(whole.substr(whole.rfind('.') + 1));
+  return did_you_mean(key, names);
 }
 
 Recipe with_task(Recipe recipe, const std::string& task, const Overrides& options) {

@@ -33,9 +33,10 @@ struct ModelRecipe {
   bool tied = true;            // output projection = embedding
   double dropout = 0;          // of embeddings and residual branches
   double logit_cap = 0;        // c·tanh(x/c) on logits; 0: none
-  bool positions = false;      // a learned vector for each position, added to the embedding
-  double deviation = 0.02;     // of weights at the start, unless their mixer says otherwise
-  double qk_identity = 0;      // such q and k start with so much of the unit matrix too: like tokens attend to each other
+  // A learned vector for each position, added to the embedding: auto (patches have it) | true | false.
+  std::string positions = "auto";
+  double deviation = 0.02;  // of weights at the start, unless their mixer says otherwise
+  double qk_identity = 0;   // such q and k start with so much of the unit matrix too: like tokens attend to each other
 };
 
 struct TrainRecipe {
@@ -72,7 +73,7 @@ struct Recipe {
   std::map<std::string, int> lines;  // of the keys, for messages
 };
 
-/// "a.b=c", as on the command line.
+/// "a.b=c", as on the command line; keys of model and train also without their table: "lr=1e-3".
 using Overrides = std::vector<std::string>;
 
 /// Throws Error for an unreadable file, an unknown or misspelt key, and a value that does not fit.
@@ -82,8 +83,11 @@ using Overrides = std::vector<std::string>;
 /// Every key of a recipe but the options of tasks and mixers: "model.width", "train.lr", …
 [[nodiscard]] std::vector<std::string> recipe_keys();
 
-/// ", did you mean …?" for a key that is none: the whole key, if that was its last part, also of an option of a task or a mixer;
-/// else the nearest of `known`.
+/// The key of the recipe whose last part is `name`: "lr" is "train.lr". Any other name stays.
+[[nodiscard]] std::string whole_key(const std::string& name);
+
+/// ", did you mean …?" for a key that is none: an option of a task or a mixer of that name, else the nearest of `known` or of
+/// their last parts.
 [[nodiscard]] std::string key_hint(const std::string& key, const std::vector<std::string>& known);
 
 /// The recipe with another task, or with other options of its own one: "task.KEY=VALUE". The options of the recipe stay unless

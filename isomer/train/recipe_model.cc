@@ -60,27 +60,32 @@ void check_mixer_tables(const Recipe& recipe, const std::vector<std::string>& la
   }
 }
 
-/// Options in [mixer.all] may be for mixers that other runs of a sweep have, but somebody must know them.
-void check_shared_options(const Recipe& recipe) {
-  const auto all = recipe.mixers.find("all");
-  if (all == recipe.mixers.end()) return;
-  std::vector<std::string> known;
-  for (const Preset* preset : presets())
-    for (const MixerOption& option : options_of(*preset, {})) known.push_back(option.name);
-  for (const auto& [name, value] : all->second)
-    if (std::ranges::find(known, name) == known.end())
-      fail_in_recipe(recipe, "mixer.all", "unknown option " + name + did_you_mean(name, known));
-}
-
 Place place_of(const Recipe& recipe, std::size_t layer, std::size_t layers) {
   return {.width = recipe.model.width, .layer = Index(layer), .layers = Index(layers)};
+}
+
+bool among_options(const Preset& preset, const std::string& name) {
+  return std::ranges::any_of(options_of(preset, {}), [&](const MixerOption& option) { return option.name == name; });
+}
+
+bool some_preset_has(const std::string& name) {
+  return std::ranges::any_of(presets(), [&](const Preset* preset) { return among_options(*preset, name); });
+}
+
+void check_shared_options(const Recipe& recipe) {
+  const std::vector<std::string> unused = unused_shared_options(recipe);
+  if (unused.empty()) return;
+  if (some_preset_has(unused[0])) fail_in_recipe(recipe, "mixer.all", "no layer has the option " + unused[0]);
+  std::vector<std::string> known;
+  for (const std::string& layer : layers_of(recipe.model))
+    for (const MixerOption& option : options_of(find_preset(layer), {})) known.push_back(option.name);
+  fail_in_recipe(recipe, "mixer.all", "unknown option " + unused[0] + did_you_mean(unused[0], known));
 }
 
 /// Presets and options of all layers, checked.
 std::vector<LayerConfig> layer_configs(const Recipe& recipe) {
   const std::vector<std::string> names = layers_of(recipe.model);
   check_mixer_tables(recipe, names);
-  check_shared_options(recipe);
   std::vector<LayerConfig> layers;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Place place = place_of(recipe, i, names.size());
@@ -91,9 +96,30 @@ std::vector<LayerConfig> layer_configs(const Recipe& recipe) {
       fail_in_recipe(recipe, recipe.mixers.contains(names[i]) ? "mixer." + names[i] : "model.layers", error.what());
     }
   }
+  check_shared_options(recipe);
   return layers;
 }
 }  // namespace
+
+std::vector<std::string> unused_shared_options(const Recipe& recipe) {
+  std::vector<std::string> unused;
+  const auto all = recipe.mixers.find("all");
+  if (all == recipe.mixers.end()) return unused;
+  const std::vector<std::string> layers = layers_of(recipe.model);
+  for (const auto& [name, value] : all->second)
+    if (std::ranges::none_of(presets(), [&](const Preset* preset) {
+          return std::ranges::find(layers, preset->name) != layers.end() && among_options(*preset, name);
+        }))
+      unused.push_back(name);
+  return unused;
+}
+
+void forget_options_of_other_layers(Recipe& recipe) {
+  const auto from_file = [&](const std::string& key) { return recipe.lines.contains(key) && recipe.lines.at(key) > 0; };
+  if (!recipe.lines.contains("model.layers") || from_file("model.layers")) return;
+  for (const std::string& name : unused_shared_options(recipe))
+    if (from_file("mixer.all." + name) && some_preset_has(name)) recipe.mixers["all"].erase(name);
+}
 
 std::unique_ptr<Task> task_of(const Recipe& recipe) {
   try {
@@ -119,7 +145,7 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   config.tied = m.tied;
   config.dropout = m.dropout;
   config.logit_cap = m.logit_cap;
-  config.positions = m.positions;
+  config.positions = m.positions == "true" || (m.positions == "auto" && config.kind == ModelKind::vision);
   config.deviation = m.deviation;
   config.qk_identity = m.qk_identity;
   config.vocabulary = task.vocabulary;
@@ -159,7 +185,7 @@ void require_fit(const ModelConfig& model, const TaskShape& task, const std::str
   };
   at_most("different tokens", model.vocabulary, task.vocabulary);
   if (model.outputs == 0) at_most("different labels", labels_of(model), task.classes);
-  if (has_positions(model)) at_most("positions", model.length, task.length);
+  if (model.positions) at_most("positions", model.length, task.length);
   require(task.features == model.features && task.outputs == model.outputs, op, "expected vectors of ", model.features, " and ",
           model.outputs, " numbers as inputs and targets, got ", task.features, " and ", task.outputs);
 }

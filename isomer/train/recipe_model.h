@@ -21,6 +21,11 @@ namespace isomer {
 /// the presets that know it.
 [[nodiscard]] Recipe resolved(const Recipe& recipe);
 
+/// Options of [mixer.all] that no layer has.
+[[nodiscard]] std::vector<std::string> unused_shared_options(const Recipe& recipe);
+/// Where --set has put other layers in place of the file's, options that the file gives to all and none of them has are gone.
+void forget_options_of_other_layers(Recipe& recipe);
+
 /// A model may know more tokens and classes than a task has. Throws Error "NAME: …" when it cannot read the task's inputs or give
 /// its answers.
 void require_fit(const ModelConfig& model, const TaskShape& task, const std::string& name);

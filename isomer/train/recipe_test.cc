@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "isomer/base/error.h"
 #include "isomer/mixers/fingerprint.h"
 #include "isomer/mixers/preset.h"
@@ -51,12 +53,62 @@ TEST(Recipe, ReadsBackWhatItWrites) {
   EXPECT_FALSE(again.model.tied);
 }
 
+TEST(Recipe, WritesNumbersAsNumbers) {
+  const Overrides overrides{"mixer.mlstm.block=none", "task.seed=7", "task.path=007", "mixer.all.rope_base=1e-3", "task.on=true"};
+  const std::string text = to_toml(parse_recipe(parse_toml(kSmall, "small.toml"), overrides));
+  for (const char* line : {"\nwindow = 16\n", "\nseed = 7\n", "\npath = \"007\"\n", "\nrope_base = 0.001\n", "\non = true\n",
+                           "\nblock = \"none\"\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  EXPECT_EQ(to_toml(parse_recipe(parse_toml(text, "again.toml"))), text);
+}
+
+TEST(Recipe, TakesShortKeysAndExponents) {
+  const Recipe recipe = parse_recipe(parse_toml(kSmall, "small.toml"), {"lr=1e-4", "steps=1e3", "width=64", "seed=3"});
+  EXPECT_EQ(recipe.train.lr, 1e-4);
+  EXPECT_EQ(recipe.train.steps, 1000);
+  EXPECT_EQ(recipe.model.width, 64);
+  EXPECT_EQ(recipe.train.seed, 3u);
+}
+
+TEST(Recipe, AShortenedRunWarmsUpForTheSameShare) {
+  const std::string text = std::string(kSmall) + "warmup = 8\n";
+  const auto warmup = [&](const Overrides& overrides) {
+    return parse_recipe(parse_toml(text, "small.toml"), overrides).train.warmup;
+  };
+  EXPECT_EQ(warmup({}), 8);
+  EXPECT_EQ(warmup({"steps=9"}), 8) << "it still fits";
+  EXPECT_EQ(warmup({"steps=5"}), 4);
+  EXPECT_EQ(warmup({"steps=1"}), 0);
+  EXPECT_EQ(warmup({"steps=5", "warmup=7"}), 7) << "that is what was asked for, and is refused later";
+}
+
+TEST(Recipe, OptionsForAllMustBeThoseOfALayer) {
+  const std::string text = std::string(kSmall) + "[mixer.all]\nheads = 2\nwindow = 8\n";
+  const auto all = [&](const Overrides& overrides) {
+    return parse_recipe(parse_toml(text, "small.toml"), overrides).mixers.at("all");
+  };
+  EXPECT_EQ(all({}).size(), 2u);
+  EXPECT_EQ(all({"layers=gla"}), (Settings{{"heads", "2"}})) << "the file's were for its own layers";
+  EXPECT_EQ(all({"layers=gla", "mixer.all.window=9"}).size(), 2u) << "asked for, and refused later";
+}
+
+TEST(Recipe, PatchesHavePositionsUnlessItSaysOtherwise) {
+  const auto positions = [](const Overrides& overrides, TaskKind kind) {
+    const Recipe recipe = parse_recipe(parse_toml("[task]\nname = \"mqar\"\n", "small.toml"), overrides);
+    return model_of(recipe, {.kind = kind, .length = 16, .vocabulary = 8, .classes = 4, .features = 9}).positions;
+  };
+  EXPECT_TRUE(positions({}, TaskKind::vectors_class));
+  EXPECT_FALSE(positions({"model.positions=false"}, TaskKind::vectors_class));
+  EXPECT_FALSE(positions({}, TaskKind::tokens));
+  EXPECT_TRUE(positions({"positions=true"}, TaskKind::tokens));
+}
+
 TEST(Recipe, ResolvesToTheSameMixers) {
   for (const Preset* preset : presets()) {
     const std::string name(preset->name);
-    const Recipe recipe =
-        parse_recipe(parse_toml(kSmall, "small.toml"), {"model.layers=" + name + "," + name, "mixer.all.heads=2"});
-    Recipe plain = recipe;
+    Recipe plain = parse_recipe(parse_toml(kSmall, "small.toml"), {"model.layers=" + name + "," + name});
+    if (std::ranges::any_of(options_of(*preset, {}), [](const MixerOption& option) { return option.name == "heads"; }))
+      plain.mixers["all"]["heads"] = "2";
     plain.mixers.erase("sliding-window");
     const Recipe all = resolved(plain);
     EXPECT_EQ(to_toml(resolved(all)), to_toml(all)) << name;
@@ -80,7 +132,8 @@ TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nstesp = 3\n"),
             "small.toml:4: unknown key train.stesp, did you mean train.steps?");
   EXPECT_EQ(error_of(kSmall, {"train.lrr=1"}), "--set: unknown key train.lrr, did you mean train.lr?");
-  EXPECT_EQ(error_of(kSmall, {"seed=2"}), "--set: unknown key seed, did you mean train.seed?");
+  EXPECT_EQ(error_of(kSmall, {"step=2"}), "--set: unknown key step, did you mean steps?");
+  EXPECT_EQ(error_of(kSmall, {"nonsense=2"}), "--set: unknown key nonsense");
   EXPECT_EQ(error_of(kSmall, {"pairs=2"}), "--set: unknown key pairs, did you mean task.pairs?");
   EXPECT_EQ(error_of(kSmall, {"heads=2"}), "--set: unknown key heads, did you mean mixer.all.heads?");
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nsteps = 0\n"),
@@ -92,7 +145,8 @@ TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nlr = [1]\n"),
             "small.toml:4: expected one value for train.lr, got a list");
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nclip = -1\n"),
-            "small.toml:4: expected a number of at least 0 for train.clip, got -1");
+            "small.toml:4: expected a finite number of at least 0 for train.clip, got -1");
+  EXPECT_EQ(error_of(kSmall, {"lr=inf"}), "--set: expected a finite number of at least 0 for train.lr, got inf");
   EXPECT_EQ(error_of("[train]\nsteps = 3\n"), "small.toml: expected task.name, got none");
   EXPECT_EQ(error_of(kSmall, {"model.layers=gla*0"}),
             "model.layers: expected PRESET or PRESET*N with N from 1 to 1000, got gla*0");
