@@ -343,6 +343,7 @@ Claim runtime() {
           crossover = 2 * double(N);
         }
         found.put("crossover over d", crossover / double(kHead));
+        if (crossover < double(kHead)) found.note("InLine is the faster one already below d tokens");
       }};
 }
 
