@@ -26,13 +26,7 @@ struct Request {
 struct ClaimRow {
   const Claim* claim = nullptr;
 };
-Json to_json(const ClaimRow& row) {
-  return Json::object({{"id", row.claim->id},
-                       {"source", row.claim->source()},
-                       {"statement", row.claim->statement},
-                       {"rule", row.claim->rule.text},
-                       {"trained", row.claim->trained()}});
-}
+Json to_json(const ClaimRow& row) { return study::to_json(*row.claim); }
 
 int list_claims(const Request& request) {
   std::vector<ClaimRow> rows;

@@ -63,7 +63,8 @@ Result read(const Json& from) {
   const Json* schema = from.find("schema");
   require(schema != nullptr, "results", "expected an object with a schema");
   require(schema->integer() == kSchema, "results", "expected schema ", kSchema, ", got ", schema->integer(),
-          schema->integer() > kSchema ? ", which a newer version of the program wrote" : "");
+          schema->integer() > kSchema ? ", which a newer version of the program wrote"
+                                      : ", which an older version of the program wrote");
   const auto text = [&](const char* name) { return from.at(name).text(); };
   Result result{.id = text("id"), .source = text("source"), .statement = text("statement"), .rule = text("rule")};
   result.decision = {verdict_named(text("verdict")), text("why")};
@@ -124,6 +125,14 @@ Json to_json(const Result& result) {
                        {"seconds", result.seconds}});
 }
 
+Json to_json(const Claim& claim) {
+  return Json::object({{"id", claim.id},
+                       {"source", claim.source()},
+                       {"statement", claim.statement},
+                       {"rule", claim.rule.text},
+                       {"trained", claim.trained()}});
+}
+
 Result parse_result(const std::string& text, const std::string& path) {
   const Json from = Json::parse(text, path);
   try {
@@ -137,16 +146,26 @@ void write_result(const std::string& folder, const Result& result) {
   write_text((std::filesystem::path(folder) / (result.id + ".json")).string(), to_json(result).dump(1) + "\n");
 }
 
-std::vector<Result> read_results(const std::string& folder) {
+ResultFiles read_result_files(const std::string& folder) {
   std::error_code problem;
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder, problem))
     if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
   if (problem) throw Error("cannot read " + folder + ": " + problem.message());
   std::ranges::sort(paths);
-  std::vector<Result> all;
-  for (const std::string& path : paths) all.push_back(parse_result(read_text(path), path));
+  ResultFiles all;
+  for (const std::string& path : paths) try {
+      all.results.push_back(parse_result(read_text(path), path));
+    } catch (const Error& wrong) {
+      all.problems.emplace_back(wrong.what());
+    }
   return all;
+}
+
+std::vector<Result> read_results(const std::string& folder) {
+  ResultFiles all = read_result_files(folder);
+  if (!all.problems.empty()) throw Error(all.problems.front());
+  return std::move(all.results);
 }
 
 }  // namespace isomer::study

@@ -44,11 +44,20 @@ struct Result {
 [[nodiscard]] Result result_of(const Claim& claim, const Evidence& found);
 
 [[nodiscard]] Json to_json(const Result& result);
+/// {"id", "source", "statement", "rule", "trained"}
+[[nodiscard]] Json to_json(const Claim& claim);
 /// Throws Error "PATH: …" for what is not JSON, not a result, or of another schema.
 [[nodiscard]] Result parse_result(const std::string& text, const std::string& path);
 
 void write_result(const std::string& folder, const Result& result);
 /// All results of a folder, by id. Throws Error as parse_result does, or when there is no such folder.
 [[nodiscard]] std::vector<Result> read_results(const std::string& folder);
+
+/// The same, where a file that is no result is a problem beside the others.
+struct ResultFiles {
+  std::vector<Result> results = {};
+  std::vector<std::string> problems = {};  // what parse_result throws
+};
+[[nodiscard]] ResultFiles read_result_files(const std::string& folder);
 
 }  // namespace isomer::study
