@@ -21,7 +21,9 @@ WITH_PYTHON = tools/setup python && tools/python-env build/python-env && \
 # PyTorch is 5 GB: its environment is kept outside of the build folder.
 TORCH_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/isomer/torch-env
 
-.PHONY: help build demo wheel test test-torch test-fast sanitize clang bench bench-train lint format fuzz clean
+NODE_MODULES = test web/node_modules/.package-lock.json -nt web/package-lock.json || npm --prefix web ci --ignore-scripts --silent
+
+.PHONY: help build demo wheel test test-torch test-fast test-web sanitize clang web figures bench bench-train lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
@@ -30,6 +32,9 @@ help:
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
 	@echo "make test-torch the Python package on tensors of PyTorch; installs it (5 GB) once, in $(TORCH_ENV)"
 	@echo "make test-fast the tests of every folder on fewer sizes and one instruction set, for the edit loop"
+	@echo "make test-web the report in Chromium: figures, numbers, themes, accessibility; and that the kept page is the one of web/"
+	@echo "make web      build web/ into web/page.html, which is compiled into the program"
+	@echo "make figures  write docs/figures from study/results"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops), the fuzzers, and make clang"
 	@echo "make clang    library, program and tests by Clang, and test-fast with them"
 	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
@@ -72,6 +77,22 @@ test-fast:
 	@test -e build/build.ninja || $(call CONFIGURE,release)
 	@ninja -C build -j$(JOBS) tests
 	@$(call FAST,build)
+
+test-web: build
+	@tools/setup web
+	@$(NODE_MODULES)
+	@npm --prefix web run --silent check
+	@npm --prefix web test --silent
+
+web:
+	@tools/setup web
+	@$(NODE_MODULES)
+	@npm --prefix web run --silent build
+
+figures:
+	@tools/setup web
+	@$(NODE_MODULES)
+	@npm --prefix web run --silent figures
 
 sanitize:
 	@tools/setup fuzz

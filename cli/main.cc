@@ -19,5 +19,6 @@ int main(int argc, char** argv) {
                       {"convert", "Other mixers in a trained model", convert_command},
                       {"runs", "A table of runs", runs_command},
                       {"study", "The claims of the sources, measured here", study_command},
+                      {"report", "A page for a browser: the study, or the curves of runs", report_command},
                       {"completion", "A script that lets a shell complete commands", completion_command}});
 }

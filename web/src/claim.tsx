@@ -1,0 +1,117 @@
+// One claim in full, and those claims whose figures lead.
+import type { Claim, Result } from "./data.ts";
+import { Figure } from "./figure/view.tsx";
+import { specOf } from "./figure/spec.ts";
+import { duration, interval, plural, typeset } from "./format.ts";
+import { machineText, Mark, stateOf, Value } from "./parts.tsx";
+
+/** The figures of the first screen: for each the claims that may carry it, the better first, with the question that they answer. */
+const LEADS: { id: string; question: string }[][] = [
+  [{ id: "softmax-rnn.orders", question: "How many terms of softmax does training need?" }, { id: "softmax-rnn.truncation", question: "How many terms of softmax are enough?" }],
+  [{ id: "recall.state", question: "How much memory does recall need?" }, { id: "softmax-rnn.capacity", question: "What do higher orders buy?" }],
+  [{ id: "large-prompt.slope", question: "When is softmax a linear map?" }],
+];
+
+export function Leads({ claims }: { claims: Claim[] }) {
+  const leads = LEADS.flatMap((candidates) => {
+    for (const { id, question } of candidates) {
+      const claim = claims.find((c) => c.id === id), spec = claim?.best && specOf(claim.best);
+      if (claim && spec) return [{ question, claim, spec }];
+    }
+    return [];
+  });
+  if (leads.length === 0) return null;
+  return (
+    <section id="figures" aria-labelledby="figures-title">
+      <h2 id="figures-title">Figures that carry the story</h2>
+      <div class="leads">
+        {leads.map(({ question, claim, spec }) => (
+          <article key={claim.id}>
+            <h3>{question}</h3>
+            <p class="lead-claim"><Mark state={stateOf(claim)} word /> <a href={`#${claim.id}`}>{claim.id}</a></p>
+            <Figure spec={spec} name={`lead.${claim.id}`} />
+          </article>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function MeasuredTable({ here, kept }: { here: Result | undefined; kept: Result | undefined }) {
+  const results = [here, kept].filter((r): r is Result => r !== undefined);
+  const names = [...new Set(results.flatMap((r) => r.measured.map((m) => m.name)))];
+  const published = new Map((results[0]?.published ?? []).map((p) => [p.name, p] as const));
+  for (const p of published.values()) if (p.value !== null && !names.includes(p.name)) names.push(p.name);
+  if (names.length === 0) return null;
+  const withPublished = names.some((name) => published.get(name)?.value != null);
+  return (
+    <div class="scroll" role="region" tabIndex={0} aria-label={`measured values of ${results[0]!.id}`}>
+      <table class="numbers measured">
+        <thead>
+          <tr>
+            <th scope="col">quantity</th>
+            {results.map((r) => <th key={r.mode + (r === kept)} scope="col">{results.length > 1 ? (r === kept ? "kept" : "here") : "measured"} <span class="quiet">{r.mode}</span></th>)}
+            {withPublished && <th scope="col">published</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {names.map((name) => (
+            <tr key={name} data-quantity={name}>
+              <th scope="row">{name}</th>
+              {results.map((r) => {
+                const m = r.measured.find((one) => one.name === name);
+                return <td key={r.mode + (r === kept)}>{m ? <><Value of={m.value} /> {m.unit} <span class="quiet">{interval(m.low, m.high, 3)}</span></> : "–"}</td>;
+              })}
+              {withPublished && <td><Value of={published.get(name)?.value} /></td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const where = (claim: Claim, result: Result): string | undefined =>
+  claim.here && claim.kept ? (result === claim.here ? `here, ${result.mode}` : `kept, ${result.mode}`) : undefined;
+
+function Foot({ result }: { result: Result }) {
+  return (
+    <p class="foot">
+      <code>{result.command}</code>
+      <span>{[result.mode, result.cells > 0 && `${plural(result.cells, "run")}, ${plural(result.seeds, "seed")}`, duration(result.seconds), machineText(result.machine), `version ${result.version}`].filter(Boolean).join(" · ")}</span>
+    </p>
+  );
+}
+
+export function ClaimSection({ claim }: { claim: Claim }) {
+  const results = [claim.here, claim.kept].filter((r): r is Result => r !== undefined);
+  const figures = results.flatMap((result) => {
+    const spec = specOf(result);
+    return spec ? [{ result, spec }] : [];
+  });
+  const published = claim.best?.published ?? [];
+  const differ = claim.here && claim.kept && claim.here.verdict !== claim.kept.verdict;
+  return (
+    <article id={claim.id} class="claim" aria-labelledby={`${claim.id}-title`}>
+      <p class="claim-head"><Mark state={stateOf(claim)} word /><code>{claim.id}</code>{claim.trained && <span class="tag">trained</span>}</p>
+      <h3 id={`${claim.id}-title`}>{claim.statement}</h3>
+      {differ && (
+        <p class="differ">Here ({claim.here!.mode}): <Mark state={claim.here!.verdict} word />; kept ({claim.kept!.mode}): <Mark state={claim.kept!.verdict} word />.</p>
+      )}
+      <div class={figures.length > 1 ? "figures-row" : ""}>
+        {figures.map(({ result, spec }) => (
+          <Figure key={where(claim, result)} spec={spec} name={result === claim.kept && figures.length > 1 ? `${claim.id}.kept` : claim.id} title={where(claim, result)} />
+        ))}
+      </div>
+      <MeasuredTable here={claim.here} kept={claim.kept} />
+      <dl>
+        <dt>rule</dt><dd>{typeset(claim.rule)}</dd>
+        {claim.best && <><dt>found</dt><dd>{typeset(claim.best.why)}</dd></>}
+        {published.length > 0 && (
+          <><dt>published</dt><dd>{published.map((p) => <div key={p.name}>{p.name}{p.value !== null && <> <b><Value of={p.value} /></b></>} <span class="quiet">({p.where})</span></div>)}</dd></>
+        )}
+      </dl>
+      {results.length > 0 ? results.map((result) => <Foot key={result.mode + result.seconds} result={result} />) : <p class="foot"><code>isomer study {claim.id}</code><span>not run yet</span></p>}
+    </article>
+  );
+}

@@ -1,0 +1,161 @@
+// Lines with bands, and scattered dots.
+import { area as areaShape, line as lineShape } from "d3-shape";
+import { num } from "../format.ts";
+import { Axes, type Area, type Drawing, type Item, Legend, legendRows, Marker, type Target } from "./frame.tsx";
+import { axisOf, type Axis, geometric, spread, textWidth } from "./scales.ts";
+import { type Point, type Series, slopeOf, type Spec } from "./spec.ts";
+import { COLOURS, colour, dash } from "./theme.ts";
+
+const WIDE = 520;
+const MANY = 40; // points of a curve that is drawn without markers
+
+const pointsOf = (spec: Spec): Point[] => spec.series.flatMap((s) => s.points);
+
+/** Which axes are logarithmic. */
+function logAxes(spec: Spec): { x: boolean; y: boolean } {
+  const points = pointsOf(spec);
+  const xs = points.map((p) => p.x), ys = points.map((p) => p.y);
+  const positive = xs.every((x) => x > 0);
+  const wide = (values: number[], ratio: number) => values.every((v) => v > 0) && Math.max(...values) / Math.min(...values) > ratio;
+  if (spec.kind === "loglog") return { x: positive, y: ys.some((y) => y > 0) };
+  if (spec.kind === "scatter") return { x: wide(xs, 30), y: wide(ys, 1000) };
+  return { x: geometric(xs), y: spec.logY === true && ys.some((y) => y > 0) };
+}
+
+/** The names of series that have points; a series without keeps its place among the colours. */
+function itemsOf(spec: Spec): Item[] {
+  return spec.series.flatMap((s, i) => {
+    const fit = spec.fits ? slopeOf(s.points) : null;
+    return s.points.length > 0 ? [{ name: fit ? `${s.name}, slope ${num(fit.slope, 2)}` : s.name, i }] : [];
+  });
+}
+
+interface Layout { area: Area; x: Axis; y: Axis; items: Item[]; direct: boolean; legend: boolean; height: number }
+
+function layoutOf(spec: Spec, width: number, wanted: number): Layout {
+  const items = itemsOf(spec), points = pointsOf(spec), log = logAxes(spec);
+  const scattered = spec.kind === "scatter";
+  const alone = scattered && spec.series.every((s) => s.points.length === 1);
+  const longest = Math.max(...items.map(({ name }) => textWidth(name)));
+  const direct = !scattered && items.length > 1 && items.length <= 10 && width >= WIDE && longest < width * 0.4;
+  const legend = !direct && !alone && (items.length > 1 || (spec.fits ?? false));
+  const top = 30 + (legend ? legendRows(items, width - 8).height + 8 : 0);
+  const height = wanted + (legend ? top - 30 : 0);
+  const values = [...points.flatMap((p) => [p.y, p.low, p.high])];
+  const bottom = height - 46;
+  const y = axisOf(values, { log: log.y, range: [bottom, top], room: 34 });
+  const left = 18 + Math.max(...y.ticks.map((t) => textWidth(t.label)), 12);
+  const right = width - (direct ? longest + 22 : 16);
+  const xs = points.map((p) => p.x);
+  const x = axisOf(xs, { log: log.x, range: [left + 8, right - 8], room: 44, prefer: scattered ? undefined : xs });
+  return { area: { left, right, top, bottom }, x, y, items, direct, legend, height };
+}
+
+function Curve({ series, i, layout, fit }: { series: Series; i: number; layout: Layout; fit: boolean }) {
+  const { x, y } = layout;
+  const shown = y.log ? series.points.filter((p) => p.y > 0) : series.points;
+  const line = lineShape<Point>((p) => x.at(p.x), (p) => y.at(p.y))(shown) ?? "";
+  const band = shown.some((p) => p.high > p.low) ? areaShape<Point>((p) => x.at(p.x), (p) => y.at(p.low), (p) => y.at(p.high))(shown) : null;
+  const slope = fit ? slopeOf(shown) : null;
+  const few = series.points.length <= MANY;
+  return (
+    <g>
+      {band && <path d={band} fill={colour(i)} fill-opacity={0.18} />}
+      {slope && shown.length > 1 && (
+        <line
+          x1={x.at(shown[0]!.x)} y1={y.at(slope.at(shown[0]!.x))} x2={x.at(shown.at(-1)!.x)} y2={y.at(slope.at(shown.at(-1)!.x))}
+          stroke={colour(i)} stroke-width={1} stroke-dasharray="2 4" opacity={0.8}
+        />
+      )}
+      <path d={line} fill="none" stroke={colour(i)} stroke-width={few ? 2 : 1.5} stroke-dasharray={dash(i)} stroke-linejoin="round" />
+      {few && shown.map((p) => <Marker key={p.x} i={i} x={x.at(p.x)} y={y.at(p.y)} />)}
+      {y.log && series.points.filter((p) => p.y <= 0).map((p) => (
+        <g key={p.x}>
+          <Marker i={i} x={x.at(p.x)} y={layout.area.bottom} hollow />
+          <text x={x.at(p.x) + 8} y={layout.area.bottom - 6} fill="var(--muted)">{num(p.y, 2)}</text>
+        </g>
+      ))}
+    </g>
+  );
+}
+
+function EndLabels({ spec, layout }: { spec: Spec; layout: Layout }) {
+  const { area, x, y, items } = layout;
+  const last = items.map(({ i }) => spec.series[i]!.points.at(-1)!);
+  const places = spread(last.map((p) => y.at(p.y)), 15, [area.top + 4, area.bottom - 4]);
+  return (
+    <g>
+      {items.map(({ name, i }, n) => (
+        <g key={name}>
+          <path d={`M${x.at(last[n]!.x) + 6},${y.at(last[n]!.y)}L${area.right + 4},${places[n]}`} stroke={colour(i)} stroke-opacity={0.5} fill="none" />
+          <text x={area.right + 8} y={places[n]} dy="0.33em" fill={colour(i)} font-weight="500">{name}</text>
+        </g>
+      ))}
+    </g>
+  );
+}
+
+const valueText = (p: Point): string => num(p.y) + (p.high > p.low ? `  [${num(p.low, 3)}, ${num(p.high, 3)}]` : "");
+
+function targetsByX(spec: Spec, layout: Layout): Target[] {
+  const places = new Map<number, Target>();
+  spec.series.forEach((s, i) => s.points.forEach((p) => {
+    const at = places.get(p.x) ?? { x: layout.x.at(p.x), y: layout.area.top, head: `${spec.x || "x"} = ${num(p.x)}`, rows: [] };
+    at.rows.push({ name: s.name, text: valueText(p), series: i });
+    places.set(p.x, at);
+  }));
+  return [...places.values()].sort((a, b) => a.x - b.x);
+}
+
+export function drawCurves(spec: Spec, width: number, wanted: number): Drawing {
+  const layout = layoutOf(spec, width, wanted);
+  const { area, x, y } = layout;
+  const body = (
+    <g>
+      {layout.legend && <Legend items={layout.items} width={width - 8} lines />}
+      <Axes area={area} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
+      {spec.series.map((s, i) => <Curve key={s.name} series={s} i={i} layout={layout} fit={spec.fits ?? false} />)}
+      {layout.direct && <EndLabels spec={spec} layout={layout} />}
+    </g>
+  );
+  return { height: layout.height, body, targets: targetsByX(spec, layout), pick: "x", area };
+}
+
+interface Box { x: number; y: number; w: number; h: number }
+const meet = (a: Box, b: Box): boolean => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+
+/** Names beside dots where there is room; the others are found by pointing, and in the table. */
+function dotLabels(dots: { x: number; y: number; name: string; i: number }[], area: Area) {
+  const taken: Box[] = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, w: 10, h: 10 }));
+  return dots.flatMap((dot) => {
+    const w = textWidth(dot.name, 11), h = 12;
+    const places = [[dot.x + 8, dot.y - 6], [dot.x - 8 - w, dot.y - 6], [dot.x - w / 2, dot.y - 20], [dot.x - w / 2, dot.y + 8]] as const;
+    const free = places.map(([x, y]) => ({ x, y, w, h })).find((box) => box.x >= area.left && box.x + w <= area.right && box.y >= area.top - 8 && box.y + h <= area.bottom && !taken.some((other) => meet(box, other)));
+    if (!free) return [];
+    taken.push(free);
+    return [{ ...dot, tx: free.x, ty: free.y + 10 }];
+  });
+}
+
+export function drawScatter(spec: Spec, width: number, wanted: number): Drawing {
+  const layout = layoutOf(spec, width, wanted + 60);
+  const { area, x, y } = layout;
+  const alone = spec.series.every((s) => s.points.length === 1);
+  // With many series colours tell nothing apart; names do.
+  const look = (i: number) => (spec.series.length > COLOURS ? 0 : i);
+  const dots = spec.series.flatMap((s, i) => s.points.map((p) => ({ x: x.at(p.x), y: y.at(p.y), name: s.name, p, i })));
+  const body = (
+    <g>
+      {layout.legend && <Legend items={layout.items} width={width - 8} lines={false} />}
+      <Axes area={area} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
+      {dots.map((d) => d.p.high > d.p.low && <line key={`w${d.i},${d.x}`} x1={d.x} x2={d.x} y1={y.at(d.p.low)} y2={y.at(d.p.high)} stroke={colour(look(d.i))} stroke-opacity={0.45} stroke-width={1.5} />)}
+      {dots.map((d) => <Marker key={`${d.i},${d.x},${d.y}`} i={look(d.i)} x={d.x} y={d.y} />)}
+      {alone && dotLabels(dots, area).map((d) => <text key={d.name} x={d.tx} y={d.ty} font-size="11" fill="var(--ink)">{d.name}</text>)}
+    </g>
+  );
+  const targets = dots.map((d) => ({
+    x: d.x, y: d.y, head: d.name,
+    rows: [{ name: spec.x || "x", text: num(d.p.x), series: look(d.i) }, { name: spec.y || "y", text: valueText(d.p), series: look(d.i) }],
+  }));
+  return { height: layout.height, body, targets, pick: "nearest", area };
+}

@@ -1,0 +1,138 @@
+// The page of the study: the question, the verdicts, the figures that carry the story, then every claim of every source.
+import { Claims } from "./claims.tsx";
+import { type Claim, claimsOf, type Result, type Source, sourcesOf, type StudyData } from "./data.ts";
+import { ClaimSection, Leads } from "./claim.tsx";
+import { duration, plural } from "./format.ts";
+import { machineText, Mark, Problems, type State, stateOf, ThemeButton } from "./parts.tsx";
+
+type WithClaims = Source & { claims: Claim[] };
+const STATES: State[] = ["holds", "fails", "undecided", "not run"];
+
+function Counts({ claims }: { claims: Claim[] }) {
+  return (
+    <ul class="counts" aria-label="verdicts">
+      {STATES.map((state) => {
+        const count = claims.filter((claim) => stateOf(claim) === state).length;
+        if (count === 0 && state === "not run") return null;
+        return <li key={state} data-count={state}><b>{count}</b> <Mark state={state} word many={count !== 1} /></li>;
+      })}
+    </ul>
+  );
+}
+
+/** Every claim as one mark, a row for each source. */
+function Mosaic({ sources }: { sources: WithClaims[] }) {
+  return (
+    <div class="mosaic">
+      {sources.map((source) => (
+        <div key={source.id} class="mosaic-row">
+          <a href={`#${source.id}`}>{source.title}</a>
+          <span>
+            {source.claims.map((claim) => (
+              <a key={claim.id} href={`#${claim.id}`} title={`${claim.id}: ${stateOf(claim)}`}>
+                <Mark state={stateOf(claim)} />
+                <span class="sr">{claim.id}</span>
+              </a>
+            ))}
+          </span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Contents({ sources }: { sources: WithClaims[] }) {
+  return (
+    <nav class="contents" aria-label="contents">
+      <a href="#top">The question</a>
+      <a href="#figures">Figures that carry the story</a>
+      <a href="#claims">All claims</a>
+      {sources.map((source) => <a key={source.id} href={`#${source.id}`}>{source.title}</a>)}
+      <a href="#made">How it was made</a>
+    </nav>
+  );
+}
+
+function SourceSection({ source }: { source: WithClaims }) {
+  return (
+    <section id={source.id} class="source" aria-labelledby={`${source.id}-title`}>
+      <h2 id={`${source.id}-title`}>{source.title}</h2>
+      {source.about && <p class="about">{source.about}</p>}
+      {source.claims.map((claim) => <ClaimSection key={claim.id} claim={claim} />)}
+    </section>
+  );
+}
+
+function Made({ data }: { data: StudyData }) {
+  const groups = new Map<string, Result[]>();
+  for (const [where, results] of [["measured here", data.results], ["kept", data.kept]] as const)
+    for (const result of results) {
+      const key = [where, result.mode, machineText(result.machine), result.version].join("\n");
+      groups.set(key, [...(groups.get(key) ?? []), result]);
+    }
+  return (
+    <section id="made" aria-labelledby="made-title">
+      <h2 id="made-title">How it was made</h2>
+      <p>
+        Every number on this page comes from the result files of <code>isomer study</code>; the page itself was written by <code>isomer report</code>, version {data.version},
+        and needs no network. A rule stands before any number is seen. It looks at a 95 % interval: over seeds a bootstrap of 10,000 resamples; for what no seed enters, the value and a bound of its error.
+      </p>
+      <div class="scroll" role="region" tabIndex={0} aria-label="machines">
+        <table class="machines">
+          <thead><tr><th scope="col">results</th><th scope="col">mode</th><th scope="col">claims</th><th scope="col">machine</th><th scope="col">version</th><th scope="col">time</th></tr></thead>
+          <tbody>
+            {[...groups].map(([key, results]) => {
+              const [where, mode, machine, version] = key.split("\n");
+              return (
+                <tr key={key}>
+                  <th scope="row">{where}</th><td>{mode}</td><td>{results.length}</td><td>{machine}</td><td>{version}</td>
+                  <td>{duration(results.reduce((sum, r) => sum + r.seconds, 0))}</td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** The same words for one set of results or for two. */
+function standing(claims: Claim[]): string {
+  const here = claims.filter((claim) => claim.here).length, kept = claims.filter((claim) => claim.kept).length;
+  if (here > 0 && kept > 0) return "Where a claim was measured here and has a kept result, both are shown; a full result decides before a quick one.";
+  if (kept > 0) return "These are the results that are kept with the program.";
+  return "These are the results that were measured here.";
+}
+
+export function Report({ data }: { data: StudyData }) {
+  const claims = claimsOf(data), sources = sourcesOf(data, claims);
+  const papers = new Set(claims.map((claim) => claim.source)).size;
+  return (
+    <div class="page">
+      <Contents sources={sources} />
+      <main id="top">
+        <header class="masthead">
+          <p class="eyebrow"><span>Isomer {data.version} · the study</span><ThemeButton /></p>
+          <h1>What is true about softmax attention and its alternatives?</h1>
+          <p class="lede">
+            {plural(claims.length, "measurable statement")} of {plural(papers, "source")}, each an experiment with a rule that was fixed beforehand, run on a CPU. {standing(claims)}
+          </p>
+          <Problems all={data.problems} />
+          <Counts claims={claims} />
+          <Mosaic sources={sources} />
+          <p class="note">
+            <b>Holds</b>: the whole 95 % interval says so. <b>Fails</b>: the whole interval says the opposite, which is a result like any other. <b>Undecided</b>: neither.
+          </p>
+        </header>
+        <Leads claims={claims} />
+        <section id="claims" aria-labelledby="claims-title">
+          <h2 id="claims-title">All claims</h2>
+          <Claims sources={sources} />
+        </section>
+        {sources.map((source) => <SourceSection key={source.id} source={source} />)}
+        <Made data={data} />
+      </main>
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+// What the browser tests share: pages written by the program, opened in Chromium.
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+export const web = join(dirname(fileURLToPath(import.meta.url)), "..");
+export const root = join(web, "..");
+export const program = process.env.ISOMER ?? join(root, "build", "isomer");
+export const keptFolder = join(root, "study", "results");
+
+export const folder = mkdtempSync(join(tmpdir(), "isomer-web-"));
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+
+export const resultsIn = (path) =>
+  readdirSync(path).filter((name) => name.endsWith(".json")).sort().map((name) => JSON.parse(readFileSync(join(path, name), "utf8")));
+
+/** A page by `isomer report`; its status may be 1 when files are left out. */
+export function report(name, ...arguments_) {
+  const output = join(folder, name);
+  const done = spawnSync(program, ["report", ...arguments_, "--output", output], { encoding: "utf8" });
+  if (done.error || done.status > 1) throw new Error(`isomer report ${arguments_.join(" ")}: ${done.error ?? done.stderr}`);
+  return output;
+}
+
+export const isomer = (...arguments_) => execFileSync(program, arguments_, { encoding: "utf8" });
+
+/** Results that show every kind of figure, made of one that is kept. */
+export function synthetic() {
+  const base = JSON.parse(readFileSync(join(keptFolder, "softmax-rnn.truncation.json"), "utf8"));
+  const path = join(folder, "synthetic");
+  mkdirSync(path, { recursive: true });
+  const put = (id, kind, series, more = {}) =>
+    writeFileSync(join(path, `${id}.json`), JSON.stringify({ ...base, id, source: id.split(".")[0], ...more, figure: { kind, x: "the x", y: "the y", caption: `A caption of ${id}.`, series } }));
+  const names = (n) => Array.from({ length: n }, (_, i) => `preset-${i}`);
+  const wave = (i, k) => Math.sin(i * 1.7 + k * 0.9);
+  put("kinds.lines", "lines", names(12).map((name, i) => ({ name, points: [4, 8, 16, 32].map((x) => [x, wave(i, x), wave(i, x) - 0.1, wave(i, x) + 0.1]) })));
+  put("kinds.loglog", "loglog", names(2).map((name, i) => ({ name, points: [1, 10, 100].map((x) => [x, i === 1 && x === 10 ? 0 : x ** -(i + 1), null, null]) })), { rule: "the log-log slope of preset-0" });
+  put("kinds.bars", "bars", names(3).map((name, i) => ({ name, points: [1, 2, 4].map((x) => [x, wave(i, x), wave(i, x) - 0.2, wave(i, x) + 0.2]) })), { verdict: "undecided" });
+  put("kinds.named-bars", "bars", names(7).map((name, i) => ({ name, points: [[0, wave(i, 0), null, null]] })));
+  put("kinds.matrix", "matrix", names(5).map((name, i) => ({ name, points: [0, 1, 2, 3].map((x) => [x, wave(i, x), null, null]) })));
+  put("kinds.square", "matrix", names(40).map((name, i) => ({ name, points: names(40).map((_, x) => [x, Math.max(0, i - x), null, null]) })));
+  put("kinds.scatter", "scatter", names(30).map((name, i) => ({ name, points: [[2 ** (8 + (i % 11)), 0.5 + 0.5 * wave(i, 1), 0.4, 0.9]] })), { verdict: "fails" });
+  put("kinds.cloud", "scatter", names(3).map((name, i) => ({ name, points: [1, 2, 3, 4, 5].map((k) => [wave(i, k), wave(k, i), null, null]) })));
+  put("kinds.unknown", "violin", [{ name: "only", points: [[1, 2, 2, 2], [2, null, null, null], [3, 4, 4, 4]] }]);
+  put("kinds.hostile", "lines", [{ name: "</script><b>bold</b>", points: [[1, 1, 1, 1], [2, 2, 2, 2]] }], { statement: "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>" });
+  writeFileSync(join(path, "newer.json"), JSON.stringify({ ...base, schema: 2 }));
+  return path;
+}
+
+let browser;
+export async function chromiumBrowser() {
+  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  return browser;
+}
+export const closeBrowser = () => browser?.close();
+
+/** Opens a file; `troubles` fills with errors and with requests for anything but the file. */
+export async function open(path, { width = 1280, theme = "light", touch = false } = {}) {
+  const page = await (await chromiumBrowser()).newPage({ viewport: { width, height: 900 }, colorScheme: theme, acceptDownloads: true, hasTouch: touch });
+  const troubles = [];
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && troubles.push(message.text()));
+  page.on("pageerror", (error) => troubles.push(error.message));
+  page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || troubles.push(request.url()));
+  await page.goto(pathToFileURL(path).href);
+  return { page, troubles };
+}

@@ -1,0 +1,186 @@
+// The page of the study in Chromium.
+import assert from "node:assert/strict";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import test, { after } from "node:test";
+import { closeBrowser, folder, isomer, keptFolder, open, report, resultsIn, synthetic } from "./pages.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const kept = resultsIn(keptFolder);
+const keptPage = report("kept.html", keptFolder);
+after(closeBrowser);
+
+/** Numbers of elements that carry them. */
+const numbers = (locator) => locator.evaluateAll((all) => all.map((element) => Number(element.getAttribute("value"))));
+
+async function expectAccessible(page, what) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], what);
+}
+
+test("every claim has its verdict, numbers and figure", async () => {
+  const { page, troubles } = await open(keptPage);
+  for (const state of ["holds", "fails", "undecided"]) {
+    const count = kept.filter((result) => result.verdict === state).length;
+    assert.equal(await page.locator(`[data-count="${state}"] b`).innerText(), String(count));
+  }
+  for (const result of kept) {
+    const claim = page.locator(`article[id="${result.id}"]`);
+    assert.equal(await claim.locator(".claim-head .verdict").innerText(), result.verdict, result.id);
+    assert.equal(await claim.locator("h3").innerText(), result.statement);
+    assert.ok((await claim.innerText()).includes(result.command));
+    for (const m of result.measured)
+      assert.deepEqual((await numbers(claim.locator(`tr[data-quantity=${JSON.stringify(m.name)}] data`)))[0], m.value, `${result.id} ${m.name}`);
+    const row = page.locator(`tr[data-claim="${result.id}"]`);
+    assert.equal(await row.locator("td[data-verdict]").getAttribute("data-verdict"), result.verdict);
+    const drawn = await claim.locator("figure svg.plot").count();
+    if (result.figure.series.length > 0) assert.equal(drawn, 1, `${result.id} has a figure`);
+    if (result.figure.caption) assert.ok((await claim.locator("figcaption").innerText()).includes(result.figure.caption));
+  }
+  assert.deepEqual(troubles, []);
+});
+
+test("the table behind a figure has the numbers of the file", async () => {
+  const { page } = await open(keptPage);
+  for (const result of kept.filter((r) => r.figure.series.length > 0)) {
+    const figure = page.locator(`figure[data-figure="${result.id}"]`);
+    await figure.getByRole("button", { name: /^data/ }).click();
+    const points = result.figure.series.flatMap((s) => s.points);
+    const bounded = points.some(([, y, low, high]) => high > low);
+    const expected = points.flatMap(([x, y, low, high]) => (bounded ? [x, y, low, high] : [x, y]));
+    assert.deepEqual(await numbers(figure.locator("tbody data")), expected, result.id);
+  }
+});
+
+test("figures lead, and the page is whole without them", async () => {
+  const { page } = await open(keptPage);
+  assert.equal(await page.locator("#figures article").count(), 3);
+  const one = await open(report("one.html", synthetic(), "--kept", synthetic()));
+  assert.equal(await one.page.locator("#figures").count(), 0);
+  assert.deepEqual(one.troubles, []);
+});
+
+test("claims can be shown by verdict", async () => {
+  const { page } = await open(keptPage);
+  await page.locator(".filters button", { hasText: "fails" }).click();
+  assert.equal(await page.locator("tr[data-claim]").count(), kept.filter((r) => r.verdict === "fails").length);
+  await page.locator(".filters button", { hasText: "all" }).click();
+  assert.ok((await page.locator("tr[data-claim]").count()) >= kept.length);
+});
+
+test("a figure is saved as SVG and as CSV", async () => {
+  const { page } = await open(keptPage);
+  const result = kept.find((r) => r.id === "large-prompt.slope");
+  const figure = page.locator('figure[data-figure="large-prompt.slope"]');
+  const saved = async (name) => {
+    const [download] = await Promise.all([page.waitForEvent("download"), figure.getByRole("button", { name }).click()]);
+    return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
+  };
+  const svg = await saved(/^SVG/);
+  assert.equal(svg.name, "large-prompt.slope.svg");
+  assert.ok(!svg.text.includes("var(--"), "colours are written out");
+  const parsed = await page.evaluate((text) => new DOMParser().parseFromString(text, "image/svg+xml").querySelectorAll("path").length, svg.text);
+  assert.ok(parsed > 5);
+  const csv = await saved(/^CSV/);
+  const rows = csv.text.trim().split("\n").slice(1).map((line) => line.split(",").slice(1).map(Number));
+  assert.deepEqual(rows, result.figure.series.flatMap((s) => s.points));
+});
+
+test("values appear under the pointer", async () => {
+  const { page } = await open(keptPage);
+  const canvas = page.locator('figure[data-figure="large-prompt.slope"] .canvas');
+  await canvas.hover({ position: { x: 300, y: 150 } });
+  const tip = canvas.locator(".tip");
+  assert.match(await tip.innerText(), /prompt length = \d+/);
+  assert.equal(await tip.locator("div").count(), 5);
+  await page.mouse.move(0, 0);
+  assert.equal(await tip.count(), 0);
+});
+
+test("quick results stand beside the kept ones", async () => {
+  isomer("study", "inline", "--out", `${folder}/quick`);
+  const { page, troubles } = await open(report("both.html", `${folder}/quick`, "--kept", keptFolder));
+  assert.deepEqual(troubles, []);
+  const claim = page.locator('article[id="inline.confusion"]');
+  const [here] = resultsIn(`${folder}/quick`).filter((r) => r.id === "inline.confusion"), [old] = kept.filter((r) => r.id === "inline.confusion");
+  const row = claim.locator('tr[data-quantity="linear attention"]');
+  assert.deepEqual(await numbers(row.locator("data")), [here.measured[0].value, old.measured[0].value]);
+  assert.equal(await claim.locator("figure").count(), 2);
+  assert.equal(await page.locator('tr[data-claim="inline.confusion"] td[data-verdict]').count(), 2);
+});
+
+test("every kind of figure is drawn, and hostile text stays text", async () => {
+  const path = synthetic();
+  const { page, troubles } = await open(report("kinds.html", path, "--kept", path));
+  assert.deepEqual(troubles, []);
+  const count = (id, what) => page.locator(`figure[data-figure="kinds.${id}"] svg.plot ${what}`).count();
+  assert.equal(await count("bars", "rect"), 9);
+  assert.equal(await count("named-bars", "rect"), 7);
+  assert.ok((await count("matrix", "rect")) >= 20);
+  assert.ok((await count("square", "rect")) >= 1600);
+  assert.ok((await count("scatter", "path")) >= 30);
+  assert.ok((await count("cloud", "path")) >= 15);
+  assert.ok((await count("lines", "path")) >= 24);
+  assert.ok((await page.locator('figure[data-figure="kinds.loglog"] svg').innerHTML()).includes("slope"));
+  assert.equal(await page.locator('figure[data-figure="kinds.unknown"] svg.plot').count(), 1);
+  assert.equal(await page.evaluate(() => window.broken), undefined);
+  assert.match(await page.locator('article[id="kinds.hostile"] h3').innerText(), /<\/script><script>window\.broken/);
+  assert.match(await page.locator(".problems").innerText(), /newer\.json: results: expected schema 1, got 2, which a newer version of the program wrote/);
+});
+
+for (const theme of ["light", "dark"])
+  for (const width of [1280, 375])
+    test(`accessible and within its width: ${theme}, ${width} px`, async () => {
+      for (const path of [keptPage, report("kinds.html", synthetic(), "--kept", keptFolder)]) {
+        const { page } = await open(path, { theme, width });
+        await page.locator(".tools button").first().click();
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+        const outside = await page.evaluate(() => [...document.querySelectorAll("svg.plot")].flatMap((svg) => {
+          const box = svg.getBoundingClientRect();
+          return [...svg.querySelectorAll("text")].filter((t) => {
+            const r = t.getBoundingClientRect();
+            return r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1;
+          }).map((t) => `${svg.closest("figure").dataset.figure}: ${t.textContent}`);
+        }));
+        assert.deepEqual(outside, [], "text that is cut off");
+        await expectAccessible(page, `${path} ${theme} ${width}`);
+        await page.close();
+      }
+    });
+
+test("the theme can be changed", async () => {
+  const { page } = await open(keptPage, { theme: "dark" });
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await background();
+  await page.locator("button.theme").click();
+  assert.notEqual(await background(), dark);
+});
+
+test("it is small, paints soon, and nothing moves", async () => {
+  assert.ok(statSync(keptPage).size < 5e6);
+  let best = Infinity;
+  for (let i = 0; i < 3; ++i) {
+    const { page } = await open(keptPage);
+    const seen = await page.evaluate(() => new Promise((resolve) => setTimeout(() => {
+      let shift = 0;
+      new PerformanceObserver((list) => list.getEntries().forEach((e) => (shift += e.value))).observe({ type: "layout-shift", buffered: true });
+      setTimeout(() => resolve({ paint: performance.getEntriesByName("first-contentful-paint")[0].startTime, shift }), 100);
+    }, 200)));
+    assert.ok(seen.shift < 0.01, `layout shift ${seen.shift}`);
+    best = Math.min(best, seen.paint);
+    await page.close();
+  }
+  assert.ok(best < 1000, `first paint after ${best} ms`);
+});
+
+test("data that the page does not know is a sentence", async () => {
+  const text = readFileSync(keptPage, "utf8");
+  for (const [name, data, sentence] of [["none", "null", /no data yet/], ["newer", '{"kind": "study", "schema": 2}', /schema 2, and the page reads schema 1/], ["damaged", "{", /damaged/]]) {
+    const path = `${folder}/${name}.html`;
+    writeFileSync(path, text.replace(/(id="data">).*?(<\/script>)/s, (_, a, b) => a + data + b));
+    const { page, troubles } = await open(path);
+    assert.match(await page.locator("main").innerText(), sentence);
+    assert.deepEqual(troubles, []);
+  }
+});
