@@ -34,7 +34,7 @@ help:
 	@echo "make test-fast the tests of every folder on fewer sizes and one instruction set, for the edit loop"
 	@echo "make test-web the report in Chromium: figures, numbers, themes, accessibility; and that the kept page is the one of web/"
 	@echo "make web      build web/ into web/page.html, which is compiled into the program"
-	@echo "make figures  write docs/figures from study/results"
+	@echo "make figures  write docs/figures from study/results and from the mixers"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops), the fuzzers, and make clang"
 	@echo "make clang    library, program and tests by Clang, and test-fast with them"
 	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
@@ -89,7 +89,7 @@ web:
 	@$(NODE_MODULES)
 	@npm --prefix web run --silent build
 
-figures:
+figures: build
 	@tools/setup web
 	@$(NODE_MODULES)
 	@npm --prefix web run --silent figures

@@ -9,8 +9,10 @@
 
 #include "cli/command.h"
 #include "cli/report.h"
+#include "isomer/base/context.h"
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
+#include "isomer/report/mixer_data.h"
 #include "isomer/report/page.h"
 #include "isomer/report/run_data.h"
 #include "isomer/report/study_data.h"
@@ -21,6 +23,8 @@ namespace isomer::cli {
 namespace {
 namespace fs = std::filesystem;
 
+// Words that come again show what a mixer recalls.
+constexpr const char* kSentence = "the cat sat on the mat and the dog sat by the cat";
 constexpr const char *kResults = "results", *kKept = "study/results";
 
 struct Request {
@@ -57,7 +61,9 @@ Report study_report(const std::string& folder, std::string kept) {
   std::error_code none;
   // The kept results by themselves have nothing beside them.
   if (!folder.empty() && !kept.empty() && fs::equivalent(folder, kept, none)) kept.clear();
-  const StudyFiles files = read_study(folder, kept);
+  StudyFiles files = read_study(folder, kept);
+  Context context(1);
+  files.mixers = all_mixers(words_of(kSentence), context);
   return {to_json(files), files.problems, counts_of(files)};
 }
 

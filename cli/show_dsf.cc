@@ -24,13 +24,7 @@ std::vector<DsfView> views_of(const graph::Graph& graph, Index T, Context& conte
   std::vector<double> x(std::size_t(T * graph.width));
   for (double& value : x) value = rng.normal();
   Tape<double> tape(context, Record::no);
-  // What comes from another layer is as random as x.
-  std::vector<Var<double>> taken;
-  for (const int node : graph::taken(graph)) {
-    const graph::Node& from = graph.nodes[std::size_t(node)];
-    taken.push_back(tape.make({1, T, from.heads, from.size}, {}));
-    std::generate_n(taken.back().value.data, taken.back().value.size(), [&] { return rng.normal(); });
-  }
+  const std::vector<Var<double>> taken = from_other_layers(tape, graph, T, kSeed);
   std::vector<DsfView> views;
   const Var<double> input = tape.input(contiguous(x.data(), {1, T, 1, graph.width}));
   for (const LawCall& call : mixer.law_calls(tape, input, {.taken = taken}))

@@ -57,6 +57,31 @@ def check_study(folder):
     expect(len(data["results"]) == 1 and len(data["kept"]) == len(kept), "expected quick results beside the kept ones")
 
 
+def check_mixers(folder):
+    """Every causal preset, each as a lower triangular map of the same words."""
+    mixers = {mixer["preset"]: mixer for mixer in data_of(folder / "study.html")["mixers"]}
+    presets = [row["preset"] for row in json.loads(isomer("list", "--json").stdout)["rows"]]
+    causal = [name for name in presets if json.loads(isomer("show", name, "--json").stdout)["rows"][0]["causal"]]
+    expect(sorted(mixers) == sorted(causal) and len(causal) > 30, f"expected every causal preset, got {list(mixers)}")
+    for name, mixer in mixers.items():
+        T = len(mixer["words"])
+        for head in mixer["heads"]:
+            expect([len(row) for row in head["matrix"]] == list(range(1, T + 1)), f"{name}: expected a weight for every earlier token")
+            for key in ("sizes", "angles", "norm", "rank"):
+                expect(len(head[key]) == T, f"{name}: expected {key} of every token")
+            expect(all(0 < norm for norm in head["norm"]), f"{name}: expected a state that is written")
+            most = min(head["channels"], head["features"])
+            expect(all(1 - 1e-3 <= rank <= most + 1e-3 for rank in head["rank"]), f"{name}: expected ranks from 1 to {most}, got {head['rank']}")
+        for c, row in enumerate(mixer["influence"]):
+            expect(all(value == 0 for value in row[:c]) and row[c] > 0, f"{name}: expected a word to change no output before it")
+    for head in mixers["softmax"]["heads"]:
+        for row in head["matrix"]:
+            expect(abs(sum(row) - 1) < 1e-3 and min(row) > 0, "expected weights of softmax to add up to one")
+    # The same word is attended to more than the others.
+    words, last = mixers["softmax"]["words"], mixers["softmax"]["heads"][-1]["matrix"][-1]
+    expect(words[-1] == words[1] and last[1] > sum(last) / len(last), "expected like words to attend to each other")
+
+
 def check_hostile(folder):
     """Text of a file stays text."""
     results = folder / "hostile"
@@ -160,7 +185,7 @@ def check_runs(folder):
 def main():
     check_sources()
     with tempfile.TemporaryDirectory() as folder:
-        for check in (check_study, check_hostile, check_refused, check_open, check_runs):
+        for check in (check_study, check_mixers, check_hostile, check_refused, check_open, check_runs):
             check(Path(folder))
 
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "isomer/base/rng.h"
+
 namespace isomer {
 
 namespace {
@@ -96,6 +98,17 @@ std::vector<DsfView> dsf_views(const LawCall& call, Index sequence) {
     views.push_back(std::move(view));
   }
   return views;
+}
+
+std::vector<Var<double>> from_other_layers(Tape<double>& tape, const graph::Graph& graph, Index T, std::uint64_t seed) {
+  Rng rng(seed, 1);
+  std::vector<Var<double>> taken;
+  for (const int node : graph::taken(graph)) {
+    const graph::Node& from = graph.nodes[std::size_t(node)];
+    taken.push_back(tape.make({1, T, from.heads, from.size}, {}));
+    std::generate_n(taken.back().value.data, taken.back().value.size(), [&] { return rng.normal(); });
+  }
+  return taken;
 }
 
 }  // namespace isomer

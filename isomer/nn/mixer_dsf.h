@@ -37,4 +37,8 @@ struct DsfView {
 /// Of every head of one of the call's sequences.
 [[nodiscard]] std::vector<DsfView> dsf_views(const LawCall& call, Index sequence = 0);
 
+/// What a mixer by itself may take from other layers (MixerPass::taken), as random as its input.
+[[nodiscard]] std::vector<Var<double>> from_other_layers(Tape<double>& tape, const graph::Graph& graph, Index T,
+                                                         std::uint64_t seed);
+
 }  // namespace isomer

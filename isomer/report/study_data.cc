@@ -47,7 +47,8 @@ Json to_json(const StudyFiles& files) {
                        {"sources", sources_json()},
                        {"claims", claims_json()},
                        {"results", results_json(files.results)},
-                       {"kept", results_json(files.kept)}});
+                       {"kept", results_json(files.kept)},
+                       {"mixers", files.mixers}});
 }
 
 }  // namespace isomer

@@ -1,7 +1,7 @@
 #pragma once
 // What the page of the study shows: the results of a folder beside those that are kept.
 //
-//   const StudyFiles files = read_study("results", "study/results");
+//   StudyFiles files = read_study("results", "study/results");
 //   write_text("report.html", page_of(to_json(files)));
 #include <string>
 #include <vector>
@@ -13,6 +13,7 @@ namespace isomer {
 
 struct StudyFiles {
   std::vector<study::Result> results, kept;
+  Json mixers = Json::array();        // what mixer_data.h gives, for whoever reads the page without the program
   std::vector<std::string> problems;  // "PATH: why", of each file that is no result: it is left out, and the page says so
 };
 

@@ -41,6 +41,33 @@ export interface Result {
 export interface Source { id: string; title: string; about: string }
 export interface ClaimEntry { id: string; source: string; statement: string; rule: string; trained: boolean }
 
+export interface Head {
+  law: string;
+  head: number;
+  channels: number;
+  features: number;
+  averaged: boolean;
+  matrix: Num[][];
+  sizes: [Num, Num][];
+  angles: [Num, Num][];
+  horizon: Num;
+  unfinished: Num;
+  norm: Num[];
+  rank: Num[];
+}
+/** A mixer on a sentence, by the Dynamical Systems view. */
+export interface MixerView {
+  preset: string;
+  law: string;
+  source: string;
+  summary: string;
+  equations: string[];
+  options: { name: string; value: string; default: string; help: string; choices: string[] }[];
+  words: string[];
+  heads: Head[];
+  influence: Num[][];
+}
+
 export interface StudyData {
   schema: number;
   kind: "study";
@@ -50,6 +77,7 @@ export interface StudyData {
   claims: ClaimEntry[];
   results: Result[];
   kept: Result[];
+  mixers: MixerView[];
 }
 
 export interface Run {

@@ -2,6 +2,7 @@
 import { Claims } from "./claims.tsx";
 import { type Claim, claimsOf, type Result, type Source, sourcesOf, type StudyData } from "./data.ts";
 import { ClaimSection, Leads } from "./claim.tsx";
+import { Explore } from "./explore.tsx";
 import { duration, plural } from "./format.ts";
 import { machineText, Mark, Problems, type State, stateOf, ThemeButton } from "./parts.tsx";
 
@@ -46,6 +47,7 @@ function Contents({ sources }: { sources: WithClaims[] }) {
     <nav class="contents" aria-label="contents">
       <a href="#top">The question</a>
       <a href="#figures">Figures that carry the story</a>
+      <a href="#explore">Any mixer as an attention map</a>
       <a href="#claims">All claims</a>
       {sources.map((source) => <a key={source.id} href={`#${source.id}`}>{source.title}</a>)}
       <a href="#made">How it was made</a>
@@ -126,6 +128,7 @@ export function Report({ data }: { data: StudyData }) {
           </p>
         </header>
         <Leads claims={claims} />
+        {data.mixers.length > 0 && <Explore mixers={data.mixers} />}
         <section id="claims" aria-labelledby="claims-title">
           <h2 id="claims-title">All claims</h2>
           <Claims sources={sources} />

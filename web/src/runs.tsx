@@ -42,7 +42,7 @@ function chartsOf(runs: { name: string; run: Run }[]): Chart[] {
   return [
     { id: "loss", title: "Training loss", y: "loss", caption: "Loss on the batches of training.", log: true, series: train("loss", true) },
     { id: "eval-loss", title: "Evaluation loss", y: "loss", caption: "Loss on examples that are not trained on.", log: true, series: evaluated("loss", () => true) },
-    ...metrics.map((metric) => ({ id: metric.replaceAll(" ", "-"), title: metric, y: metric, caption: `The task's metric (${metric}) on examples that are not trained on.`, series: evaluated("value", (run) => run.metric === metric) })),
+    ...metrics.map((metric) => ({ id: metric.replaceAll(" ", "-"), title: metric.charAt(0).toUpperCase() + metric.slice(1), y: metric, caption: `The task's metric (${metric}) on examples that are not trained on.`, series: evaluated("value", (run) => run.metric === metric) })),
     { id: "grad-norm", title: "Gradient norm", y: "norm", caption: "Norm of the gradient before clipping.", log: true, series: train("grad_norm", true) },
     { id: "lr", title: "Learning rate", y: "rate", caption: "The schedule as it was.", series: train("lr", false) },
     { id: "tokens-per-s", title: "Tokens per second", y: "tokens/s", caption: "How fast it went.", series: train("tokens_per_s", true) },

@@ -61,6 +61,30 @@ test("figures lead, and the page is whole without them", async () => {
   assert.deepEqual(one.troubles, []);
 });
 
+test("any two mixers stand beside each other as attention maps", async () => {
+  const { page, troubles } = await open(keptPage);
+  const data = JSON.parse(await page.locator("#data").textContent());
+  const panels = page.locator("#explore .panel"), right = panels.nth(1);
+  assert.equal(await panels.count(), 2);
+  const T = data.mixers[0].words.length, cells = (T * (T + 1)) / 2;
+  for (const { preset, heads } of data.mixers.filter((_, i) => i % 6 === 0)) {
+    await right.getByLabel("right").selectOption(preset);
+    const titles = await right.locator("svg.plot").first().locator("rect title").allInnerTexts();
+    assert.equal(titles.length, cells, preset);
+    if (heads.length > 1) await right.getByLabel("head").selectOption(String(heads.length - 1));
+    assert.equal(await right.getAttribute("data-preset"), preset);
+  }
+  const pressed = () => page.locator('#explore .sentence button[aria-pressed="true"]').allInnerTexts();
+  await panels.nth(0).locator(".sentence button").nth(1).click();
+  assert.ok((await pressed()).every((text) => text.startsWith(data.mixers[0].words[1])), "both panels follow the chosen word");
+  const before = await panels.nth(0).locator("svg.plot").first().innerHTML();
+  await page.getByRole("button", { name: "what changing a word does" }).click();
+  assert.notEqual(await panels.nth(0).locator("svg.plot").first().innerHTML(), before);
+  await panels.nth(0).locator("summary").click();
+  assert.ok((await panels.nth(0).locator("pre").innerText()).includes("W_q"));
+  assert.deepEqual(troubles, []);
+});
+
 test("claims can be shown by verdict", async () => {
   const { page } = await open(keptPage);
   await page.locator(".filters button", { hasText: "fails" }).click();

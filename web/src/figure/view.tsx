@@ -97,10 +97,10 @@ export function standalone(svg: string): string {
   return literal(svg).replace(/(<svg[^>]*>)/, '$1<rect width="100%" height="100%" fill="#ffffff"/>');
 }
 
-export function Figure({ spec, name, title }: { spec: Spec; name: string; title?: string }) {
+export function Figure({ spec, name, title, height }: { spec: Spec; name: string; title?: string; height?: number }) {
   const [ref, width] = useWidth();
   const [table, setTable] = useState(false);
-  const drawing = useMemo(() => (width > 0 ? draw(spec, width) : null), [spec, width]);
+  const drawing = useMemo(() => (width > 0 ? draw(spec, width, height) : null), [spec, width]);
   const plot = useMemo(() => drawing && <Plot spec={spec} width={width} drawing={drawing} />, [drawing]);
   const saveSvg = () => {
     const svg = ref.current!.querySelector("svg")!;

@@ -1,0 +1,98 @@
+// Mixers side by side as attention maps: linear, gated and delta models, too, by the Dynamical Systems view.
+import { useState } from "preact/hooks";
+import type { Head, MixerView } from "./data.ts";
+import { AttentionMap } from "./figure/map.tsx";
+import type { Spec } from "./figure/spec.ts";
+import { Figure } from "./figure/view.tsx";
+import { num, plural } from "./format.ts";
+
+type Look = "weights" | "influence";
+
+/** Rows of what is looked at: weights of a head, or what changing a word does to every output. */
+export function rowsOf(mixer: MixerView, head: Head, look: Look): number[][] {
+  const T = mixer.words.length;
+  if (look === "weights") return head.matrix.map((row) => row.map((v) => v ?? 0));
+  // Row t, column s: how far output t moves when word s is another one.
+  return Array.from({ length: T }, (_, t) => Array.from({ length: t + 1 }, (_, s) => mixer.influence[s]?.[t] ?? 0));
+}
+
+const curves = (head: Head, name: string): Spec[] => {
+  const line = (label: string, values: (number | null)[]) => ({ name: label, points: values.flatMap((y, x) => (y === null ? [] : [{ x: x + 1, y, low: y, high: y }])) });
+  return [
+    { kind: "lines", x: "token", y: "size of eigenvalues", caption: `How much of its state ${name} keeps from token to token.`, series: [line("largest", head.sizes.map((r) => r[1])), line("smallest", head.sizes.map((r) => r[0]))] },
+    { kind: "lines", x: "token", y: "norm and rank of the state", caption: `How full the state of ${name} is, and how many directions it has.`, series: [line("norm", head.norm), line("rank", head.rank)] },
+  ];
+};
+
+function Sentence({ words, row, token, choose }: { words: string[]; row: number[]; token: number; choose: (t: number) => void }) {
+  const most = Math.max(...row.map(Math.abs), 1e-12);
+  return (
+    <p class="sentence">
+      {words.map((word, s) => (
+        <button key={s} type="button" aria-pressed={s === token} onClick={() => choose(s)} style={{ "--weight": `${Math.round((40 * Math.abs(row[s] ?? 0)) / most)}%` }}>
+          {word}<span class="sr">, weight {num(row[s] ?? 0, 2)}</span>
+        </button>
+      ))}
+    </p>
+  );
+}
+
+function Panel({ mixers, start, label, look, token, choose }: { mixers: MixerView[]; start: string; label: string; look: Look; token: number; choose: (t: number) => void }) {
+  const [name, setName] = useState(start);
+  const [at, setAt] = useState(0);
+  const mixer = mixers.find((m) => m.preset === name) ?? mixers[0]!;
+  const head = mixer.heads[Math.min(at, mixer.heads.length - 1)]!;
+  const rows = rowsOf(mixer, head, look);
+  const laws = [...new Set(mixers.map((m) => m.law))];
+  return (
+    <div class="panel" data-preset={mixer.preset}>
+      <div class="controls">
+        <label>{label} <select value={mixer.preset} onChange={(e) => setName(e.currentTarget.value)}>
+          {laws.map((law) => <optgroup key={law} label={law}>{mixers.filter((m) => m.law === law).map((m) => <option key={m.preset} value={m.preset}>{m.preset}</option>)}</optgroup>)}
+        </select></label>
+        {mixer.heads.length > 1 && look === "weights" && (
+          <label>head <select value={at} onChange={(e) => setAt(Number(e.currentTarget.value))}>
+            {mixer.heads.map((h, i) => <option key={i} value={i}>{mixer.heads.some((o) => o.law !== h.law) ? `${h.law} ` : ""}{h.head + 1}</option>)}
+          </select></label>
+        )}
+      </div>
+      <p class="summary">{mixer.summary} <span class="quiet">({mixer.source})</span></p>
+      <AttentionMap words={mixer.words} rows={rows} token={token} choose={choose} label={`${look === "weights" ? "effective attention" : "influence"} of ${mixer.preset}: rows are outputs, columns inputs`} />
+      <Sentence words={mixer.words} row={rows[token] ?? []} token={token} choose={choose} />
+      <p class="note">
+        State of {head.channels} × {head.features} numbers; memory horizon <b>{num(head.horizon, 3)}</b> tokens
+        {(head.unfinished ?? 0) > 0 && <>, and {num(100 * head.unfinished!, 2)} % are not forgotten at the end</>}.
+        {head.averaged && look === "weights" && " Channels have maps of their own: these are means of absolute values."}
+      </p>
+      {curves(head, mixer.preset).map((spec) => <Figure key={spec.y} spec={spec} name={`${label}.${mixer.preset}.${spec.y.split(" ")[0]}`} height={200} />)}
+      <details><summary>equations and options</summary>
+        <pre>{mixer.equations.join("\n")}</pre>
+        <dl class="options">{mixer.options.map((o) => <><dt key={o.name}>{o.name} = {o.value}</dt><dd>{o.help}</dd></>)}</dl>
+      </details>
+    </div>
+  );
+}
+
+export function Explore({ mixers }: { mixers: MixerView[] }) {
+  const words = mixers[0]!.words;
+  const [token, choose] = useState(words.length - 1);
+  const [look, setLook] = useState<Look>("weights");
+  const has = (name: string, fallback: number) => (mixers.some((m) => m.preset === name) ? name : mixers[fallback % mixers.length]!.preset);
+  return (
+    <section id="explore" aria-labelledby="explore-title">
+      <h2 id="explore-title">Any mixer as an attention map</h2>
+      <p>
+        Every mixer here is h = Λh + Bu, y = Ch + Du, so each has a matrix that says how much of every earlier token is in an output: linear, gated and delta models beside softmax.
+        These are untrained layers of width 128 on {plural(words.length, "word")}. A word is a random vector, the same for all; queries and keys start near it, so that like words attend to each other, and what a mixer keeps of them shows. Each row is shaded by its largest weight.
+      </p>
+      <div class="filters" role="group" aria-label="what is shown">
+        <button type="button" aria-pressed={look === "weights"} onClick={() => setLook("weights")}>effective attention</button>
+        <button type="button" aria-pressed={look === "influence"} onClick={() => setLook("influence")}>what changing a word does</button>
+      </div>
+      <div class="panels">
+        <Panel mixers={mixers} start={has("softmax", 0)} label="left" look={look} token={token} choose={choose} />
+        <Panel mixers={mixers} start={has("gla", 1)} label="right" look={look} token={token} choose={choose} />
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,39 @@
+// An attention map: a row for each output, a column for each input, nothing above the diagonal.
+import { num } from "../format.ts";
+import { Svg } from "./frame.tsx";
+import { textWidth } from "./scales.ts";
+import { diverging, sequential } from "./theme.ts";
+
+/** The colour of a weight beside the largest of its row: weights shrink as there are more of them. About zero if some are negative. */
+export function shade(rows: number[][]): (t: number, value: number) => string {
+  const most = rows.map((row) => Math.max(...row.map(Math.abs), 1e-300));
+  const signed = rows.some((row, t) => row.some((v) => v < -1e-6 * most[t]!));
+  return (t, v) => (signed ? diverging(0.5 + v / most[t]! / 2) : sequential(v / most[t]!));
+}
+
+/** The cells alone, for many maps in one picture. */
+export function Cells({ rows, cell }: { rows: number[][]; cell: number }) {
+  const fill = shade(rows);
+  return <g>{rows.flatMap((row, t) => row.map((v, s) => <rect key={`${t},${s}`} x={cell * s} y={cell * t} width={cell - 1} height={cell - 1} fill={fill(t, v)} />))}</g>;
+}
+
+interface MapOptions { words: string[]; rows: number[][]; label: string; token?: number; choose?: (t: number) => void; cell?: number }
+
+export function AttentionMap({ words, rows, label, token, choose, cell = 22 }: MapOptions) {
+  const left = Math.max(...words.map((w) => textWidth(w, 11))) + 10, T = rows.length;
+  const fill = shade(rows), width = left + cell * T + 6, height = cell * T + left;
+  return (
+    <Svg width={width} height={height} label={label}>
+      {rows.map((row, t) => (
+        <g key={t} onClick={choose && (() => choose(t))} style={choose && { cursor: "pointer" }}>
+          <text x={left - 6} y={cell * (t + 0.5)} dy="0.33em" font-size="11" text-anchor="end" fill={t === token ? "var(--ink)" : "var(--muted)"} font-weight={t === token ? 700 : 400}>{words[t]}</text>
+          {row.map((v, s) => <rect key={s} x={left + cell * s} y={cell * t} width={cell - 1} height={cell - 1} fill={fill(t, v)}><title>{`${words[t]} ← ${words[s]}: ${num(v, 3)}`}</title></rect>)}
+          {t === token && <rect x={left - 1} y={cell * t - 1} width={cell * row.length + 1} height={cell + 1} fill="none" stroke="var(--ink)" stroke-width={1.5} />}
+        </g>
+      ))}
+      {words.slice(0, T).map((word, s) => (
+        <text key={s} transform={`translate(${left + cell * (s + 0.5)},${cell * T + 6}) rotate(-90)`} dy="0.33em" font-size="11" text-anchor="end" fill="var(--muted)">{word}</text>
+      ))}
+    </Svg>
+  );
+}
