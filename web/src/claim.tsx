@@ -8,7 +8,7 @@ import { machineText, Mark, stateOf, Value } from "./parts.tsx";
 /** The figures of the first screen: for each the claims that may carry it, the better first, with the question that they answer. */
 const LEADS: { id: string; question: string }[][] = [
   [{ id: "softmax-rnn.orders", question: "How many terms of softmax does training need?" }, { id: "softmax-rnn.truncation", question: "How many terms of softmax are enough?" }],
-  [{ id: "recall.state", question: "How much memory does recall need?" }, { id: "softmax-rnn.capacity", question: "What do higher orders buy?" }],
+  [{ id: "across.recall-state", question: "How much memory does recall need?" }, { id: "metala.state", question: "How much memory does recall need?" }, { id: "softmax-rnn.capacity", question: "What do higher orders buy?" }],
   [{ id: "large-prompt.slope", question: "When is softmax a linear map?" }],
 ];
 

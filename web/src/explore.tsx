@@ -20,7 +20,8 @@ const curves = (head: Head, name: string): Spec[] => {
   const line = (label: string, values: (number | null)[]) => ({ name: label, points: values.flatMap((y, x) => (y === null ? [] : [{ x: x + 1, y, low: y, high: y }])) });
   return [
     { kind: "lines", x: "token", y: "size of eigenvalues", caption: `How much of its state ${name} keeps from token to token.`, series: [line("largest", head.sizes.map((r) => r[1])), line("smallest", head.sizes.map((r) => r[0]))] },
-    { kind: "lines", x: "token", y: "norm and rank of the state", caption: `How full the state of ${name} is, and how many directions it has.`, series: [line("norm", head.norm), line("rank", head.rank)] },
+    { kind: "lines", x: "token", y: "norm of the state", caption: `How full the state of ${name} is.`, series: [line("norm", head.norm)] },
+    { kind: "lines", x: "token", y: "rank of the state", caption: `How many directions the state of ${name} has: the stable rank.`, series: [line("rank", head.rank)] },
   ];
 };
 
@@ -64,7 +65,7 @@ function Panel({ mixers, start, label, look, token, choose }: { mixers: MixerVie
         {(head.unfinished ?? 0) > 0 && <>, and {num(100 * head.unfinished!, 2)} % are not forgotten at the end</>}.
         {head.averaged && look === "weights" && " Channels have maps of their own: these are means of absolute values."}
       </p>
-      {curves(head, mixer.preset).map((spec) => <Figure key={spec.y} spec={spec} name={`${label}.${mixer.preset}.${spec.y.split(" ")[0]}`} height={200} />)}
+      {curves(head, mixer.preset).map((spec) => <Figure key={spec.y} spec={spec} name={`${label}.${mixer.preset}.${spec.y.split(" ")[0]}`} height={190} />)}
       <details><summary>equations and options</summary>
         <pre>{mixer.equations.join("\n")}</pre>
         <dl class="options">{mixer.options.map((o) => <><dt key={o.name}>{o.name} = {o.value}</dt><dd>{o.help}</dd></>)}</dl>

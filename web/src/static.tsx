@@ -20,7 +20,7 @@ export function pictureOf(result: Result, width: number): string {
   return themed(renderToStaticMarkup(<Plot spec={spec} width={width} />));
 }
 
-/** Maps of some mixers beside each other: the same head of each, on the same words. */
+/** Maps of some mixers beside each other: the first head of each, on the same words. */
 export function mapsPicture(mixers: MixerView[], columns: number): string {
   const cell = 12, T = mixers[0]!.words.length, step = cell * T + 36, top = 34;
   const label = `Effective attention matrices of ${mixers.map((m) => m.preset).join(", ")} on the words: ${mixers[0]!.words.join(" ")}`;
@@ -29,7 +29,7 @@ export function mapsPicture(mixers: MixerView[], columns: number): string {
       {mixers.map((mixer, i) => (
         <g key={mixer.preset} transform={`translate(${20 + (i % columns) * step},${top + Math.floor(i / columns) * (step + 8)})`}>
           <text y={-10} font-size="13" font-weight="600" fill="var(--ink)">{mixer.preset}</text>
-          <Cells rows={rowsOf(mixer, mixer.heads.at(-1)!, "weights")} cell={cell} />
+          <Cells rows={rowsOf(mixer, mixer.heads[0]!, "weights")} cell={cell} />
         </g>
       ))}
     </Svg>,
