@@ -97,6 +97,26 @@ TEST(Induction, AsksForWhatFollowedTheSpecialToken) {
   }
 }
 
+TEST(Induction, SaysTheAnswerEveryTimeTheSpecialTokenComes) {
+  const auto task = make_task("induction", {{"length", "32"}, {"test_length", "64"}, {"times", "4"}, {"depth", "0.5"}});
+  for (Split split : {Split::train, Split::test})
+    each_example(*task, split, 200, [&](const Batch& batch) {
+      std::vector<std::size_t> places;
+      for (std::size_t t = 0; t < batch.tokens.size(); ++t)
+        if (batch.tokens[t] == 15) places.push_back(t);
+      ASSERT_EQ(places.size(), 5u);
+      // Half of the tokens that belong to none of the four stand before the first.
+      EXPECT_EQ(places[0], split == Split::train ? 12u : 28u);
+      const std::int64_t answer = batch.tokens[places[0] + 1];
+      for (std::size_t i = 1; i < 5; ++i) EXPECT_EQ(batch.labels[places[i]], answer);
+      for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(batch.tokens[places[i] + 1], answer);
+      EXPECT_EQ(places[4], std::size_t(batch.T) - 1);
+      EXPECT_EQ(std::count(batch.labels.begin(), batch.labels.end(), kIgnored), batch.T - 4);
+    });
+  EXPECT_EQ(error_of("induction", {{"length", "8"}, {"times", "4"}}), "induction: expected a length of at least 9, got 8");
+  EXPECT_EQ(error_of("induction", {{"depth", "2"}}), "induction: expected depth from 0 to 1, got 2");
+}
+
 /// Reads an expression anew: its value, and the place behind it.
 int evaluate(std::span<const std::int64_t> tokens, std::size_t& at) {
   const std::int64_t token = tokens[at++];
