@@ -11,8 +11,8 @@ namespace isomer::study {
 std::string_view name_of(Mode mode) { return mode == Mode::quick ? "quick" : "full"; }
 
 std::span<const Source> sources() {
-  static const std::vector<Source> all{softmax_rnn(), dynamical_systems(), large_prompts(), in_line(), metala(),
-                                       luna(),        selective_rope()};
+  static const std::vector<Source> all{softmax_rnn(), dynamical_systems(), large_prompts(), in_line(), metala(), luna(),
+                                       swax(),        selective_rope()};
   return all;
 }
 

@@ -1,6 +1,7 @@
 // "Selective Rotary Position Embedding", Movahedi et al. 2025.
+#include <algorithm>
 #include <cmath>
-#include <complex>
+#include <iterator>
 #include <numbers>
 
 #include "isomer/laws/law.h"
@@ -165,13 +166,15 @@ Claim feature_scale() {
 }  // namespace
 
 Source selective_rope() {
+  std::vector<Claim> claims{parity_by_rotation(), leakage(), feature_scale()};
+  std::ranges::move(selective_rope_models(), std::back_inserter(claims));
   return {.id = "selective-rope",
           .title = "Movahedi et al. 2025, Selective Rotary Position Embedding",
           .about =
               "Softmax attention rotates its hidden features by angles that depend on the input. Linear models gain the same by "
               "rotating "
               "queries and keys with learned, cumulative angles: rotation for position, decay for forgetting.",
-          .claims = {parity_by_rotation(), leakage(), feature_scale()}};
+          .claims = std::move(claims)};
 }
 
 }  // namespace isomer::study
