@@ -19,7 +19,7 @@ namespace isomer {
 namespace {
 using namespace ops;
 
-constexpr Index kB = 3, kT = 40, kD = 16, kH = 2, kK = kD / kH;
+constexpr Index kB = 3, kT = 40, kD = 16, kH = 2;
 using F = float;
 
 /// Memory of parameters and where their gradients go, made once.
