@@ -79,6 +79,60 @@ def moved(top):
     expect(scored.returncode == 2 and "corpus" in scored.stderr, f"eval needs the data and says so: {scored}")
 
 
+def resumed(top):
+    """States that are kept, gone on from, forked, and refused; prompts from everywhere."""
+    model = top / "model"
+
+    def say(*arguments, **kwargs):
+        return isomer("generate", model, "--threads", 1, *arguments, errors="replace", **kwargs)
+
+    def refused(text, *arguments, status=2, **kwargs):
+        wrong = say(*arguments, **kwargs)
+        expect(wrong.returncode == status and wrong.stderr == f"isomer generate: {text}\n" and not wrong.stdout, f"{arguments}: {wrong}")
+
+    whole = say("--prompt", "the fox ", "--tokens", 30)
+    expect(whole.returncode == 0, whole.stderr)
+    first = say("--prompt", "the fox ", "--tokens", 10, "--save-state", top / "state")
+    rest = say("--load-state", top / "state", "--tokens", 20)
+    expect(first.stdout[:-1] + rest.stdout == whole.stdout, f"a state goes on as if nothing had been between: {first} {rest} {whole}")
+    (top / "prompt").write_text("the fox ")
+    for place in (["--prompt", "-"], ["--prompt-file", top / "prompt"]):
+        got = say(*place, "--tokens", 30, input="the fox ")
+        expect(got.stdout == whole.stdout, f"{place}: {got}")
+    # Several at once say what each says alone; forks too.
+    (top / "lines").write_text("the fox \na lazy dog\n")
+    rows = json.loads(say("--prompt-lines", top / "lines", "--prompt", "dog", "--json", "--tokens", 30, "--top-p", 0.9).stdout)["rows"]
+    for i, row in enumerate(rows):
+        alone = json.loads(say("--prompt", row["prompt"], "--json", "--tokens", 30, "--top-p", 0.9, "--seed", 1 + i).stdout)["rows"]
+        expect(alone == [row], f"in a batch: {row}, alone: {alone}")
+    expect([row["prompt"] for row in rows] == ["dog", "the fox ", "a lazy dog"], rows)
+    expect(say("--prompt", "the fox ", "--tokens", 0, "--save-state", top / "fork").stdout == "the fox \n", "no tokens")
+    forks = say("--load-state", top / "fork", "--prompt", "j", "--prompt", "r", "--tokens", 12)
+    one = say("--prompt", "the fox j", "--tokens", 12).stdout
+    expect(forks.stdout.startswith("[1] j" + one[len("the fox j"):]) and "[2] r" in forks.stdout, f"{forks} {one}")
+    # A conversation is one sequence.
+    talk = say("--interactive", "--tokens", 5, "--save-state", top / "talk", input="the fox\n\nand\n")
+    lines = talk.stdout
+    begin = say("--prompt", "the fox", "--tokens", 10).stdout[len("the fox"):-1]
+    expect(talk.returncode == 0 and lines.startswith(begin[:5] + "\n" + begin[5:] + "\n"), f"{talk} {begin!r}")
+    more = [say("--load-state", top / state, "--tokens", 5).stdout for state in ("talk", "talk")]
+    expect(more[0] == more[1] != "", "a state is not changed by who reads it")
+    # What is refused.
+    refused("expected --prompt, --prompt-file, --prompt-lines, --interactive or --load-state, got none")
+    refused("--interactive: expected prompts from standard input, got others", "--interactive", "--prompt", "a")
+    refused("--prompt-lines: expected a prompt a line, got an empty file", "--prompt-lines", "/dev/null")
+    refused("--prompt: expected at least one token, got none", "--prompt", "-", input="")
+    refused("expected top-p above 0 and at most 1, got 0", "--prompt", "a", "--top-p", 0)
+    refused(f"cannot read {top}/nothing: No such file or directory", "--load-state", top / "nothing")
+    (top / "cut").write_bytes((top / "state").read_bytes()[:-100])
+    cut = say("--load-state", top / "cut")
+    expect(cut.returncode == 2 and cut.stderr.count("\n") == 1 and f"cannot read {top}/cut" in cut.stderr, f"a cut file: {cut}")
+    other = isomer("generate", model, "--weights", "bf16", "--load-state", top / "state")
+    expect(other.returncode == 2 and "expected a state of the weights " in other.stderr and other.stderr.count("\n") == 1, f"{other}")
+    full = say("--prompt", "a", "--tokens", 1, "--save-state", top / "no" / "state")
+    expect(full.returncode == 1 and "cannot write" in full.stderr, f"a state that cannot be written: {full}")
+
+
 def looked_at(top):
     """Logits, loss and gradients of a run, as a batch and as a stream."""
     tokens = [(7 * i) % 64 for i in range(12)]
@@ -164,11 +218,12 @@ def main():
         trained = isomer("train", top / "recipe.toml", "--out", top / "run", "--threads", 1)
         expect(trained.returncode == 0, trained.stderr)
         moved(top)
+        resumed(top)
         looked_at(top)
         started(top)
         spoiled(top)
         accumulated(top)
-    print("models_test: moved, looked at, started from, spoiled, in parts")
+    print("models_test: moved, resumed, looked at, started from, spoiled, in parts")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "isomer/base/error.h"
 #include "isomer/io/atomic_file.h"
@@ -19,6 +20,13 @@ std::string read_text(const std::string& path) {
   if (!in.is_open() || in.bad())
     throw Error("cannot read " + path + ": " + std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   return text;
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  std::vector<std::string> lines;
+  std::istringstream text(read_text(path));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
 }
 
 void write_text(const std::string& path, std::string_view text) {

@@ -2,11 +2,14 @@
 // Whole files as text.
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace isomer {
 
 /// Throws Error "cannot read PATH: reason".
 [[nodiscard]] std::string read_text(const std::string& path);
+/// The same a line at a time, without the ends of lines.
+[[nodiscard]] std::vector<std::string> read_lines(const std::string& path);
 /// The file appears whole or stays as it was. Throws Error "cannot write PATH: reason".
 void write_text(const std::string& path, std::string_view text);
 

@@ -17,6 +17,15 @@ TEST(Text, IsReadAsItWasWritten) {
   }
 }
 
+TEST(Text, HasLines) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "a.txt";
+  write_text(path, "a\n\nb c");
+  EXPECT_EQ(read_lines(path), (std::vector<std::string>{"a", "", "b c"}));
+  write_text(path, "");
+  EXPECT_TRUE(read_lines(path).empty());
+}
+
 TEST(Text, SaysWhyItCannotBeRead) {
   const auto reason = [](const std::string& path) { return tests::error_of([&] { (void)read_text(path); }); };
   EXPECT_EQ(reason("/nowhere/x"), "cannot read /nowhere/x: No such file or directory");

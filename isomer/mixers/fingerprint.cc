@@ -102,9 +102,7 @@ std::string dump(const Graph& graph) {
 }
 
 std::string fingerprint(const Graph& graph) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash_of(dump(graph))));
-  return graph.preset + "-" + text;
+  return graph.preset + "-" + hex_of(hash_of(dump(graph)));
 }
 
 }  // namespace isomer::graph

@@ -3,12 +3,14 @@
 //
 //   ModelState<float> state = model.start(1);
 //   ModelState<float> fork = state;                       // two continuations of one prompt
+//   fork.append(state);                                   // two sequences in one state
 //   state.save("state.safetensors");
 //   ModelState<float> later = model.load_state("state.safetensors");
 #include <span>
 #include <string>
 #include <vector>
 
+#include "isomer/io/safetensors.h"
 #include "isomer/nn/mixer_state.h"
 
 namespace isomer {
@@ -25,10 +27,19 @@ class ModelState {
   /// Of all numbers that are kept.
   [[nodiscard]] Index bytes() const;
 
-  /// A safetensors file that says to which layers it belongs.
+  /// Sequence i alone, and the sequences of another state of the model behind its own.
+  [[nodiscard]] ModelState sequence(Index i) const;
+  void append(const ModelState& other);
+
+  /// All numbers by name: layers.N.{batch, positions, nodes.M.NAME} and, after a token, logits [B, labels].
+  [[nodiscard]] Tensors tensors() const;
+  /// Short texts that go into its file.
+  Metadata notes = {};
+
+  /// A safetensors file that says to which layers it belongs, with the logits after the last token.
   void save(const std::string& path) const;
   /// Throws Error "cannot load PATH: …" when the file is damaged, of a newer version, or of another model.
-  static ModelState load(const std::string& path, std::span<const graph::Graph* const> layers);
+  [[nodiscard]] static ModelState load(const std::string& path, std::span<const graph::Graph* const> layers);
 
   // For the model.
   [[nodiscard]] std::vector<MixerState<T>>& layers() { return layers_; }
@@ -37,6 +48,8 @@ class ModelState {
     logits_.resize(std::size_t(batch() * vocabulary));
     return contiguous(logits_.data(), {batch(), vocabulary});
   }
+  [[nodiscard]] bool has_logits() const { return !logits_.empty(); }
+  [[nodiscard]] Index logits_size() const { return Index(logits_.size()); }
 
  private:
   std::string fingerprint_;

@@ -36,7 +36,11 @@ auto Model<T>::start(Index B, Tape<T>& tape) const -> States {
 template <class T>
 ModelState<T> Model<T>::load_state(const std::string& path) const {
   require_language(config_.kind);
-  return ModelState<T>::load(path, graphs());
+  ModelState<T> state = ModelState<T>::load(path, graphs());
+  const Index V = head_.dim(2), numbers = state.has_logits() ? state.logits_size() : state.batch() * V;
+  require(numbers == state.batch() * V, ("cannot load " + path + ": state").c_str(), "expected logits of ", V, " labels, got ",
+          numbers / state.batch());
+  return state;
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #include "isomer/nn/mixer_state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "isomer/base/error.h"
 #include "isomer/io/safetensors.h"
@@ -12,6 +13,8 @@ namespace {
 // Of the files; they say it in their metadata.
 constexpr const char* kFormat = "isomer mixer state";
 constexpr int kVersion = 2;
+// More than any stream sees; what a file says is added to.
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 48;
 
 /// What a node keeps of B sequences.
 template <class T>
@@ -159,7 +162,7 @@ void MixerState<T>::assign(const Tensors& tensors, const std::string& prefix) {
   const Tensor& positions = expect_tensor(tensors, prefix + "positions", Type::i64, {batch_});
   std::copy_n(positions.data<std::int64_t>(), batch_, next.positions_.begin());
   for (const std::int64_t position : next.positions_)
-    require(position >= 0, "state", "expected positions of at least 0, got ", position);
+    require(position >= 0 && position <= kMostTokens, "state", "expected positions from 0 to ", kMostTokens, ", got ", position);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const std::string own = prefix + "nodes." + std::to_string(i) + ".";
     for (auto& array : next.nodes_[i].arrays) read(tensors, own, array);
@@ -167,6 +170,52 @@ void MixerState<T>::assign(const Tensors& tensors, const std::string& prefix) {
     for (std::size_t b = 0; b < nodes_[i].streams.size(); ++b) next.nodes_[i].streams[b]->assign(tensors, stream_name(own, b));
   }
   *this = std::move(next);
+}
+
+namespace {
+/// The first axis of every array is the sequence.
+template <class U>
+void cut(std::vector<StateArray<U>>& arrays, Index i) {
+  for (StateArray<U>& array : arrays) {
+    const Index size = Index(array.data.size()) / std::exchange(array.shape[0], 1);
+    array.data = std::vector<U>(array.data.begin() + i * size, array.data.begin() + (i + 1) * size);
+  }
+}
+
+template <class U>
+void join(std::vector<StateArray<U>>& arrays, const std::vector<StateArray<U>>& others) {
+  for (std::size_t k = 0; k < arrays.size(); ++k) {
+    arrays[k].shape[0] += others[k].shape[0];
+    arrays[k].data.insert(arrays[k].data.end(), others[k].data.begin(), others[k].data.end());
+  }
+}
+}  // namespace
+
+template <class T>
+MixerState<T> MixerState<T>::sequence(Index i) const {
+  require(i >= 0 && i < batch_, "state", "expected a sequence from 0 to ", batch_ - 1, ", got ", i);
+  MixerState one = *this;
+  one.batch_ = 1;
+  one.positions_ = {positions_[std::size_t(i)]};
+  for (NodeState<T>& node : one.nodes_) {
+    cut(node.arrays, i);
+    cut(node.sums, i);
+    if (!node.streams.empty()) node.streams = {node.streams[std::size_t(i)]};
+  }
+  return one;
+}
+
+template <class T>
+void MixerState<T>::append(const MixerState& other) {
+  require(other.fingerprint_ == fingerprint_, "state", "expected one of the mixer ", fingerprint_, ", got one of ",
+          other.fingerprint_);
+  batch_ += other.batch_;
+  positions_.insert(positions_.end(), other.positions_.begin(), other.positions_.end());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    join(nodes_[i].arrays, other.nodes_[i].arrays);
+    join(nodes_[i].sums, other.nodes_[i].sums);
+    nodes_[i].streams.insert(nodes_[i].streams.end(), other.nodes_[i].streams.begin(), other.nodes_[i].streams.end());
+  }
 }
 
 template <class T>

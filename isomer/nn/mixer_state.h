@@ -83,6 +83,10 @@ class MixerState {
   void add_to(Tensors& tensors, const std::string& prefix) const;
   void assign(const Tensors& tensors, const std::string& prefix);
 
+  /// Sequence i alone, and the sequences of another state of the mixer behind its own.
+  [[nodiscard]] MixerState sequence(Index i) const;
+  void append(const MixerState& other);
+
   // For the mixer.
   [[nodiscard]] NodeState<T>& node(int i) { return nodes_[std::size_t(i)]; }
   /// By the tokens of each packed sequence, or as many for all.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "isomer/base/error.h"
+#include "isomer/base/hash.h"
 #include "isomer/base/suggest.h"
 #include "isomer/io/safetensors_map.h"
 
@@ -190,6 +191,16 @@ Tensors Parameters<T>::tensors() const {
     all.emplace(p.name(), std::move(tensor));
   }
   return all;
+}
+
+template <class T>
+std::string Parameters<T>::fingerprint() const {
+  std::uint64_t hash = kHashStart;
+  for (const Parameter<T>& p : all_) {
+    hash = hash_of(p.name() + " " + std::string(name_of(p.storage())) + " " + text_of(p.spec.shape), hash);
+    hash = hash_of({p.numbers().data, std::size_t(p.bytes())}, hash);
+  }
+  return hex_of(hash);
 }
 
 template <class T>

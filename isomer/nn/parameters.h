@@ -112,6 +112,9 @@ class Parameters {
   /// the gradients are grouped again.
   [[nodiscard]] std::vector<std::span<T>> gradient_groups();
 
+  /// Of names, types, shapes and numbers: other weights have another one.
+  [[nodiscard]] std::string fingerprint() const;
+
   /// Copies by name, as in files, in the types that they are stored in.
   [[nodiscard]] Tensors tensors() const;
   /// Takes the numbers, of any floating type. Throws Error for a missing, an unknown or a misshaped name, and then nothing has

@@ -33,12 +33,7 @@ bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) 
 
 /// 128 bits: two hashes of different starts.
 std::string digits_of(const std::string& text) {
-  std::string digits;
-  for (const std::uint64_t start : {kHashStart, std::uint64_t{0x84222325cbf29ce4}}) {
-    const std::uint64_t hash = hash_of(text, start);
-    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(hash >> shift) & 15];
-  }
-  return digits;
+  return hex_of(hash_of(text)) + hex_of(hash_of(text, 0x84222325cbf29ce4));
 }
 }  // namespace
 

@@ -134,7 +134,9 @@ void AttentionState<T>::add_to(Tensors& tensors, const std::string& prefix) cons
 template <class T>
 void AttentionState<T>::assign(const Tensors& tensors, const std::string& prefix) {
   const std::int64_t length = expect_tensor(tensors, prefix + "length", Type::i64, {1}).data<std::int64_t>()[0];
-  require(length >= 0, "attention", "expected a length of at least 0, got ", length);
+  // More than any stream sees; what a file says is added to.
+  constexpr std::int64_t kMost = std::int64_t{1} << 48;
+  require(length >= 0 && length <= kMost, "attention", "expected a length from 0 to ", kMost, ", got ", length);
   AttentionState next(shape_, {.window = window_, .sinks = sinks_});
   next.length_ = length;
   const Index used = next.kept();
