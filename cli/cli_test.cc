@@ -14,8 +14,9 @@ namespace {
 using nlohmann::json;
 
 TEST_F(Cli, HelpsWithAnExample) {
-  for (const std::string command : {"", "apply ", "check ", "bench ", "list ", "show ", "tasks ", "train ", "sweep ", "eval ",
-                                    "generate ", "logits ", "convert ", "runs ", "study ", "completion "}) {
+  for (const std::string command :
+       {"", "apply ", "check ", "bench ", "list ", "show ", "tasks ", "train ", "sweep ", "eval ", "generate ", "logits ",
+        "tokenizer ", "convert ", "runs ", "study ", "completion "}) {
     const Result help = run(command + "--help");
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;

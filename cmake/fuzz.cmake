@@ -14,7 +14,7 @@ foreach(file IN LISTS FUZZ_SOURCES)
   string(REGEX REPLACE "(.*)_fuzz$" "fuzz_\\1" name ${stem})
   add_executable(${name} ${file})
   # A member of the library is taken only for what the readers do not define.
-  target_link_libraries(${name} PRIVATE readers ${ISOMER_FUZZ_LIBRARY} ZLIB::ZLIB Threads::Threads)
+  target_link_libraries(${name} PRIVATE readers ${ISOMER_FUZZ_LIBRARY} ZLIB::ZLIB utf8proc Threads::Threads)
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
 endforeach()

@@ -3,51 +3,89 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "isomer/base/error.h"
 
 namespace isomer {
 
-/// Between the value and nlohmann's.
+/// Between the value and nlohmann's. Reads event by event: objects may have a hundred thousand members (vocabularies).
 struct JsonParser {
   using Other = nlohmann::ordered_json;
   // Files of ours have less than ten levels; a hostile one should not use up the stack.
-  static constexpr int kDeepest = 200;
+  static constexpr std::size_t kDeepest = 200;
 
-  static Other parse(std::string_view text) {
-    const auto limit = [](int depth, Other::parse_event_t, Other&) {
-      if (depth > kDeepest) throw Error("values within values, more than " + std::to_string(kDeepest) + " deep");
-      return true;
-    };
-    return Other::parse(text, limit);
+  static Json parse(std::string_view text) {
+    JsonParser events;
+    Other::sax_parse(text, &events);
+    return std::move(events.whole_);
   }
 
-  static Json from(const Other& other) {
+  // What nlohmann calls, by these names.
+  bool null() { return add(Json()); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(std::int64_t value) { return add(value); }
+  bool number_unsigned(std::uint64_t value) { return add(value); }
+  bool number_float(double value, const std::string& /*text*/) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(Other::binary_t& /*value*/) { return false; }
+  bool start_object(std::size_t /*size*/) { return open(Json::object()); }
+  bool start_array(std::size_t /*size*/) { return open(Json::array()); }
+  bool key(std::string& name) {
+    open_.back().key = std::move(name);
+    return true;
+  }
+  bool end_object() {
+    keep_last(std::get<Json::Members>(open_.back().value.value_));
+    return close();
+  }
+  bool end_array() { return close(); }
+  template <class Problem>
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const Problem& problem) {
+    throw problem;
+  }
+
+ private:
+  struct Open {
     Json value;
-    switch (other.type()) {
-      case Other::value_t::boolean: value = other.get<bool>(); break;
-      case Other::value_t::number_integer: value = other.get<std::int64_t>(); break;
-      case Other::value_t::number_unsigned: value = other.get<std::uint64_t>(); break;
-      case Other::value_t::number_float: value = other.get<double>(); break;
-      case Other::value_t::string: value = other.get_ref<const std::string&>(); break;
-      case Other::value_t::array: {
-        Json::Array items;
-        items.reserve(other.size());
-        for (const Other& item : other) items.push_back(from(item));
-        value.value_ = std::move(items);
-        break;
+    std::string key = {};  // of the member that comes next
+  };
+
+  bool add(Json value) {
+    if (open_.empty())
+      whole_ = std::move(value);
+    else if (auto* members = std::get_if<Json::Members>(&open_.back().value.value_))
+      members->emplace_back(std::move(open_.back().key), std::move(value));
+    else
+      std::get<Json::Array>(open_.back().value.value_).push_back(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    if (open_.size() == kDeepest) throw Error("values within values, more than " + std::to_string(kDeepest) + " deep");
+    open_.push_back({std::move(value)});
+    return true;
+  }
+  bool close() {
+    Json value = std::move(open_.back().value);
+    open_.pop_back();
+    return add(std::move(value));
+  }
+  /// Of members with one name the last counts, in the place of the first.
+  static void keep_last(Json::Members& members) {
+    std::unordered_map<std::string_view, std::size_t> places;
+    std::vector<std::size_t> again;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (const auto [known, is_new] = places.emplace(members[i].first, i); !is_new) {
+        members[known->second].second = std::move(members[i].second);
+        again.push_back(i);
       }
-      case Other::value_t::object: {
-        Json::Members members;
-        for (const auto& [key, member] : other.items()) members.emplace_back(key, from(member));
-        value.value_ = std::move(members);
-        break;
-      }
-      default: break;
-    }
-    return value;
+    for (std::size_t i = again.size(); i-- > 0;) members.erase(members.begin() + std::ptrdiff_t(again[i]));
   }
 
+  Json whole_;
+  std::vector<Open> open_;
+
+ public:
   static Other to(const Json& value) {
     return std::visit(
         [](const auto& held) -> Other {
@@ -98,7 +136,7 @@ Json Json::object(std::initializer_list<std::pair<std::string_view, Json>> membe
 Json Json::parse(std::string_view text, std::string_view what) {
   const std::string who(what);
   try {
-    return JsonParser::from(JsonParser::parse(text));
+    return JsonParser::parse(text);
   } catch (const nlohmann::json::exception& problem) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
     const std::string_view all = problem.what();

@@ -52,6 +52,18 @@ TEST(Json, AccessNamesWhatItExpected) {
   EXPECT_EQ(error_of([&] { (void)row.boolean(); }), "expected a boolean, got an object");
 }
 
+TEST(Json, OfMembersWithOneNameTheLastCounts) {
+  EXPECT_EQ(Json::parse(R"({"a":1,"b":2,"a":[3],"c":{"a":4,"a":5},"a":6})", "text").dump(), R"({"a":6,"b":2,"c":{"a":5}})");
+  EXPECT_EQ(Json::parse(" 7 ", "text").integer(), 7);
+}
+
+TEST(Json, ReadsObjectsOfManyMembersAtOnce) {
+  // Quadratic work on so many would take minutes.
+  std::string text = "{\"first\":0";
+  for (int i = 0; i < 300000; ++i) text += ",\"member " + std::to_string(i) + "\":" + std::to_string(i);
+  EXPECT_EQ(Json::parse(text + "}", "text").members().back().second.integer(), 299999);
+}
+
 TEST(Json, TextThatIsNoJsonIsAnError) {
   EXPECT_EQ(error_of([] { (void)Json::parse("{\"a\":", "FILE"); }).substr(0, 60),
             std::string("FILE: expected JSON, got a parse error at line 1, column 6: ").substr(0, 60));

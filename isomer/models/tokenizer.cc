@@ -8,6 +8,7 @@
 #include "isomer/base/settings.h"
 #include "isomer/base/suggest.h"
 #include "isomer/io/json.h"
+#include "isomer/models/byte_pairs.h"
 
 namespace isomer {
 
@@ -116,7 +117,9 @@ class Words final : public Tokenizer {
 };
 
 /// Null: numbers.
-std::unique_ptr<Tokenizer> parsed(const Json& json) {
+std::unique_ptr<Tokenizer> parsed(const Json& json, std::string_view text) {
+  // Hugging Face's has what we call a name in its model.
+  if (json.find("model") != nullptr) return byte_pairs_from(json, text);
   const std::int64_t version = json.at("version").integer();
   require(version <= kVersion, "version", "expected at most ", kVersion, ", got ", version, ": a newer isomer wrote it");
   switch (position_of("name", json.at("name").text(), kNames)) {
@@ -140,7 +143,7 @@ std::unique_ptr<Tokenizer> tokenizer_from(std::string_view json, const std::stri
   if (json.empty()) return number_tokenizer(vocabulary);
   const Json parts = Json::parse(json, name);
   try {
-    std::unique_ptr<Tokenizer> tokenizer = parsed(parts);
+    std::unique_ptr<Tokenizer> tokenizer = parsed(parts, json);
     if (!tokenizer) return number_tokenizer(vocabulary);
     require(tokenizer->vocabulary() <= vocabulary, "vocabulary", "expected at most ", vocabulary,
             " tokens, which is what the model has, got ", tokenizer->vocabulary());
