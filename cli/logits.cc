@@ -38,6 +38,10 @@ Command logits_command(Options& options) {
   options.flag("--stream", request->options.stream, "A token at a time through the state (language models)");
   options.flag("--gradients", request->options.gradients,
                "The gradient of the loss by every weight, as grad.NAME; needs targets");
+  options.flag("--attention", request->options.attention,
+               "The effective attention matrix of every layer and head, as attention.layers.N.nodes.M");
+  options.flag("--states", request->options.states,
+               "What a stream remembers after the last token, as state.NAME (language models)");
   options.threads(request->threads);
   options.footer(
       "Tensors that go in:\n"
@@ -50,6 +54,11 @@ Command logits_command(Options& options) {
       "  logits F32 [B, T, labels]  or [B, labels] where a sequence has one label\n"
       "  loss F32 [1]               with targets: the mean\n"
       "  grad.NAME                  with --gradients\n"
+      "  attention.layers.N.nodes.M F32 [B, heads, T, T], of the law at node M of layer N's mixer: what token t of its output "
+      "takes of\n"
+      "                             what token s writes; the mean absolute value over channels where those differ (scan: one "
+      "head)\n"
+      "  state.NAME                 as in the files of generate --save-state: state.layers.N.nodes.M.NAME, state.logits\n"
       "\nExample:\n  isomer logits runs/text --tokens tokens.safetensors --output logits.safetensors --stream");
   return [request] { return logits_request(*request); };
 }

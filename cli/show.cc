@@ -1,4 +1,5 @@
 // isomer show: one mixer with its options, equations and costs, and the form that its law takes.
+#include <filesystem>
 #include <optional>
 
 #include "cli/command.h"
@@ -15,7 +16,7 @@ namespace isomer::cli {
 
 namespace {
 struct Request {
-  std::string preset;
+  std::string preset, prompt;
   std::vector<std::string> set;
   Index width = 256, layer = 0;
   std::optional<Index> T = {};
@@ -140,7 +141,18 @@ void print(const Shown& shown, const Request& request) {
   forms.print();
 }
 
+/// Is it the folder of a trained model, and not a mixer as it starts?
+bool is_model(const std::string& name) { return std::filesystem::is_directory(name); }
+
 int show_request(const Request& request) {
+  if (is_model(request.preset)) {
+    if (!request.dsf) throw Error("expected --dsf with a model, got none");
+    if (request.prompt.empty()) throw Error("expected --prompt with a model, got none");
+    Context context(request.threads);
+    show_model_dsf({.model = request.preset, .prompt = request.prompt, .layer = request.layer, .json = request.json}, context);
+    return kDone;
+  }
+  if (!request.prompt.empty()) throw Error("--prompt: expected the folder of a run or of a model, got " + request.preset);
   const Shown shown = shown_of(request);
   Context context(request.threads);
   if (request.dsf)
@@ -155,7 +167,8 @@ int show_request(const Request& request) {
 
 Command show_command(Options& options) {
   auto request = std::make_shared<Request>();
-  options.add("PRESET", request->preset, "Which mixer");
+  options.add("PRESET", request->preset, "Which mixer; with --dsf also the folder of a run or of a model");
+  options.add("--prompt", request->prompt, "What the model reads").value("TEXT");
   options.set(request->set, "An option of the mixer; may be repeated");
   options.add("--width", request->width, "Channels of the layer").from_to(1, 1 << 20).value("N");
   options.add("--layer", request->layer, "Which layer of a stack of them, from 0: some have more in later ones [0]")
@@ -169,7 +182,8 @@ Command show_command(Options& options) {
   options.threads(request->threads);
   options.footer(
       "Example:\n  isomer show gla --width 512 --set heads=8 --set position=selective-rope\n"
-      "  isomer show mamba --width 64 --dsf --T 12");
+      "  isomer show mamba --width 64 --dsf --T 12\n"
+      "  isomer show runs/text --dsf --prompt \"The end\" --json");
   return [request] { return show_request(*request); };
 }
 

@@ -7,6 +7,7 @@
 #include "isomer/base/suggest.h"
 #include "isomer/kernels/loss/loss.h"
 #include "isomer/laws/layout.h"
+#include "isomer/models/model_dsf.h"
 
 namespace isomer {
 
@@ -231,6 +232,29 @@ void add_gradients(LoadedModel& loaded, const ModelInput& in, Context& context, 
   }
   loaded.parameters.zero_gradients();
 }
+void add_attention(const LoadedModel& loaded, const ModelInput& in, Context& context, Tensors& out) {
+  require(in.T <= kLongestSystem, "logits", "expected at most ", kLongestSystem, " tokens, got ", in.T);
+  require(in.offsets.empty(), "logits", "expected a sequence a row, got packed ones");
+  for (const ModelLaw& law : laws_of(loaded, in, context)) {
+    std::vector<float> all;
+    Index heads = 0;
+    for (Index b = 0; b < in.B; ++b) {
+      const std::vector<DsfView> views = dsf_views(law.call, b);
+      heads = Index(views.size());
+      for (const DsfView& view : views) all.insert(all.end(), view.weights.begin(), view.weights.end());
+    }
+    Tensor matrices(Type::f32, {in.B, heads, in.T, in.T});
+    std::ranges::copy(all, matrices.data<float>());
+    out.emplace("attention.layers." + std::to_string(law.layer) + ".nodes." + std::to_string(law.call.node), std::move(matrices));
+  }
+}
+
+void add_states(const LoadedModel& loaded, const ModelInput& in, Context& context, Tensors& out) {
+  Tape<float> tape(context, Record::no);
+  ModelState<float> state = loaded.model.start(in.offsets.empty() ? in.B : Index(in.offsets.size()) - 1);
+  (void)loaded.model.prefill(tape, in.tokens, state, in.offsets);
+  for (auto& [name, tensor] : state.tensors()) out.emplace("state." + name, std::move(tensor));
+}
 }  // namespace
 
 Tensors logits_of(LoadedModel& loaded, const Tensors& in, const LogitsOptions& options, Context& context) {
@@ -240,8 +264,13 @@ Tensors logits_of(LoadedModel& loaded, const Tensors& in, const LogitsOptions& o
   require(!(options.stream && options.gradients), "logits", "expected gradients of a batch, got a stream");
   const Request request(model.config(), in);
   require(!options.gradients || request.has_targets(), "logits", "expected targets to take gradients of their loss, found none");
-  if (options.stream) return streamed(model, request, context);
   Tensors out;
+  if (options.attention) add_attention(loaded, request.input(), context, out);
+  if (options.states) add_states(loaded, request.input(), context, out);
+  if (options.stream) {
+    out.merge(streamed(model, request, context));
+    return out;
+  }
   Tape<float> tape(context, Record::no);
   const ModelOutput<float> all = model.logits(tape, request.input());
   out.emplace("hidden", copy_of(all.hidden, true));

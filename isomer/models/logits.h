@@ -13,6 +13,9 @@
 // out  hidden F32 [B, T, width], after the last norm
 //      logits F32 [B, T, labels], or [B, labels] where a sequence has one label; regression: its outputs
 //      loss F32 [1] with targets: the mean over those that count
+//      attention.layers.N.nodes.M F32 [B, heads, T, T] with attention: what token t of the output of the layer's law takes of what
+//      token s writes; of laws whose channels have matrices of their own (scan: one head), the mean of their absolute values
+//      state.NAME with states: what a stream remembers after the last token, by the names of its file (model_state.h)
 //      grad.NAME with gradients: of the loss by every weight; zeros for one that is not trained
 #include "isomer/models/model_folder.h"
 
@@ -21,6 +24,8 @@ namespace isomer {
 struct LogitsOptions {
   bool stream = false;     // language models: a token at a time through the state
   bool gradients = false;  // needs targets
+  bool attention = false;  // causal layers, up to kLongestSystem tokens (model_dsf.h)
+  bool states = false;     // language models
 };
 
 /// Throws Error for a tensor that the model does not read (naming the nearest), a missing one, another type or shape than

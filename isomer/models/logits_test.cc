@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <set>
 
+#include "isomer/models/model_dsf.h"
 #include "isomer/models/testing.h"
 #include "tests/error_of.h"
 
@@ -229,6 +232,57 @@ TEST(LogitsOfAFile, OfPackedSequencesAreThoseOfEach) {
       }
     }
   }
+}
+
+TEST(LogitsOfAFile, ShowWhatEachLayerAttendsTo) {
+  FileCase one(testing::hybrid_config(kTokens));
+  const std::vector<ModelLaw> laws = laws_of(one.loaded, one.data.input(), one.context);
+  EXPECT_GE(laws.size(), one.config.layers.size());
+  const Tensors out = one.run({.attention = true});
+  std::set<Index> layers;
+  for (const ModelLaw& law : laws) {
+    // The matrices are those of the very laws: they give their outputs.
+    EXPECT_LE(dsf_error(law.call), 1e-9) << law.layer;
+    layers.insert(law.layer);
+    const Tensor& all = out.at("attention.layers." + std::to_string(law.layer) + ".nodes." + std::to_string(law.call.node));
+    const auto heads = Index(dsf_views(law.call).size());
+    EXPECT_EQ(all.shape(), (std::vector<Index>{kBatch, heads, kTokens, kTokens}));
+    const View<const float, 4> m = all.view<const float, 4>();
+    for (Index b = 0; b < kBatch; ++b) {
+      const std::vector<DsfView> views = dsf_views(law.call, b);
+      for (Index h = 0; h < heads; ++h)
+        for (Index t = 0; t < kTokens; ++t) {
+          double sum = 0;
+          for (Index s = 0; s < kTokens; ++s) {
+            sum += m(b, h, t, s);
+            EXPECT_EQ(m(b, h, t, s), float(views[std::size_t(h)].weights[std::size_t(t * kTokens + s)]));
+            EXPECT_TRUE(s <= t || m(b, h, t, s) == 0);
+          }
+          EXPECT_TRUE(one.config.layers[std::size_t(law.layer)].preset != "softmax" || std::abs(sum - 1) < 1e-5) << sum;
+        }
+    }
+  }
+  EXPECT_EQ(layers.size(), one.config.layers.size());
+  FileCase encoder(small_config(ModelKind::encoder));
+  EXPECT_EQ(encoder.error({.attention = true}), "model: expected causal layers, got softmax of whole sequences in layer 0");
+}
+
+TEST(LogitsOfAFile, ShowWhatAStreamRemembers) {
+  FileCase one(testing::hybrid_config(kTokens));
+  const Tensors out = one.run({.stream = true, .states = true});
+  Tape<float> tape(one.context, Record::no);
+  ModelState<float> state = one.loaded.model.start(kBatch);
+  (void)one.loaded.model.prefill(tape, one.data.tokens, state);
+  std::size_t states = 0;
+  for (const auto& [name, tensor] : state.tensors()) {
+    const Tensor& got = out.at("state." + name);
+    EXPECT_EQ(got.shape(), tensor.shape()) << name;
+    EXPECT_EQ(std::memcmp(got.bytes(), tensor.bytes(), std::size_t(tensor.size() * bytes_of(tensor.type()))), 0) << name;
+    ++states;
+  }
+  EXPECT_EQ(out.size(), states + 3) << "with hidden, logits and loss";
+  FileCase classifier(small_config(ModelKind::classifier));
+  EXPECT_EQ(classifier.error({.states = true}), "model: expected a language model to stream, got one of kind classifier");
 }
 
 TEST(LogitsOfAFile, LeaveOutPadding) {

@@ -1,0 +1,24 @@
+#include "isomer/models/model_dsf.h"
+
+#include "isomer/base/error.h"
+
+namespace isomer {
+
+std::vector<ModelLaw> laws_of(const LoadedModel& loaded, const ModelInput& in, Context& context) {
+  const ModelConfig& config = loaded.model.config();
+  Parameters<double> parameters;
+  const Model<double> model(config, parameters);
+  parameters.assign(loaded.parameters.tensors());
+  Tape<double> tape(context, Record::no);
+  std::vector<ModelLaw> all;
+  model.visit_blocks(tape, in, [&](Index layer, Var<double> x, std::span<const Var<double>> taken) {
+    const Block<double>& block = model.block(layer);
+    const graph::Graph& graph = block.mixer().graph();
+    require(graph::causal(graph), "model", "expected causal layers, got ", graph.preset, " of whole sequences in layer ", layer);
+    for (LawCall& call : block.mixer().law_calls(tape, block.mixer_input(tape, x), {.taken = taken}))
+      all.push_back({layer, std::move(call)});
+  });
+  return all;
+}
+
+}  // namespace isomer
