@@ -16,7 +16,7 @@ using nlohmann::json;
 TEST_F(Cli, HelpsWithAnExample) {
   for (const std::string command :
        {"", "apply ", "check ", "bench ", "list ", "show ", "tasks ", "train ", "sweep ", "eval ", "generate ", "logits ",
-        "tokenizer ", "convert ", "runs ", "study ", "completion "}) {
+        "classify ", "tokenizer ", "convert ", "runs ", "study ", "completion "}) {
     const Result help = run(command + "--help");
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("Example:\n  isomer "), std::string::npos) << command;
@@ -283,7 +283,7 @@ TEST_F(Cli, TasksListsThemAndShowsExamples) {
   expect_wrong("tasks mqqar", "isomer tasks: unknown task mqqar, did you mean mqar?");
   expect_wrong("tasks mqar --set pears=3", "isomer tasks: mqar: unknown option pears, did you mean pairs?");
   expect_wrong("tasks --show 3", "isomer tasks: expected a task with --set and --show, got none");
-  expect_wrong("tasks mqar --split dev", "isomer tasks: expected --split train or test, got dev");
+  expect_wrong("tasks mqar --split dev", "isomer tasks: expected --split train, test or validation, got dev");
   expect_wrong("tasks mqar --first -1", "isomer tasks: --first: expected a whole number of at least 0, got -1");
 }
 

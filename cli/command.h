@@ -113,6 +113,7 @@ struct CommandEntry {
 [[nodiscard]] Command eval_command(Options& options);
 [[nodiscard]] Command generate_command(Options& options);
 [[nodiscard]] Command logits_command(Options& options);
+[[nodiscard]] Command classify_command(Options& options);
 [[nodiscard]] Command tokenizer_command(Options& options);
 [[nodiscard]] Command convert_command(Options& options);
 [[nodiscard]] Command runs_command(Options& options);

@@ -17,7 +17,7 @@ namespace {
 const std::map<std::string, std::string, std::less<>> kKinds{
     {"apply", "law"},    {"check", "law preset"}, {"show", "preset"},     {"tasks", "task"},    {"train", "recipe"},
     {"sweep", "recipe"}, {"eval", "folder"},      {"generate", "folder"}, {"logits", "folder"}, {"convert", "folder"},
-    {"runs", "folder"},  {"completion", "shell"}, {"tokenizer", "action"},  {"--law", "law"},       {"--form", "form"},   {"--mixer", "preset"},
+    {"runs", "folder"},  {"completion", "shell"}, {"classify", "folder"}, {"tokenizer", "action"},  {"--law", "law"},       {"--form", "form"},   {"--mixer", "preset"},
     {"--task", "task"},  {"--split", "split"},    {"--out", "folder"},    {"--from", "folder"}, {"--set", "key"},
     {"--grid", "axis"}};
 
@@ -44,7 +44,7 @@ std::string words_of_kinds() {
                    {"preset", joined(presets(), name)},
                    {"task", joined(tasks(), name)},
                    {"form", joined(kForms, [](Form form) { return name_of(form); })},
-                   {"split", "train test"},
+                   {"split", "train test validation"},
                    {"action", "train encode decode"},
                    {"shell", "bash zsh"},
                    {"key", keys.substr(sizeof "mixer=")},

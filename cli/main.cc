@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
                       {"eval", "Score a run on its task or on another", eval_command},
                       {"generate", "Stream tokens from a model", generate_command},
                       {"logits", "A model on the tokens of a file", logits_command},
+                      {"classify", "The class of a text", classify_command},
                       {"tokenizer", "Learn a tokenizer; text to tokens and back", tokenizer_command},
                       {"convert", "Other mixers in a trained model", convert_command},
                       {"runs", "A table of runs", runs_command},

@@ -83,6 +83,11 @@ void print_vectors(const Task& task, const Batch& batch) {
   std::cout << '\n';
 }
 
+std::string name_of_class(const Task& task, std::int64_t label) {
+  const std::vector<std::string>& names = task.shape().labels;
+  return names.empty() ? std::to_string(label) : names[std::size_t(label)];
+}
+
 void print_example(const Task& task, const Batch& batch, const std::string& title) {
   std::cout << '\n' << title << '\n';
   if (batch.tokens.empty()) {
@@ -95,7 +100,7 @@ void print_example(const Task& task, const Batch& batch, const std::string& titl
     print_tokens(task, batch);
   }
   if (task.shape().kind == TaskKind::tokens_class || task.shape().kind == TaskKind::vectors_class)
-    std::cout << "  class " << batch.labels[0] << '\n';
+    std::cout << "  class " << name_of_class(task, batch.labels[0]) << '\n';
 }
 
 Json as_json(const TaskType& type) {
@@ -151,6 +156,12 @@ void print_task(const TaskType& type, const Task* task, const Settings& values) 
   table.print();
 }
 
+Split split_named(const std::string& name) {
+  for (const Split split : {Split::train, Split::test, Split::validation})
+    if (name == name_of(split)) return split;
+  throw Error("expected --split train, test or validation, got " + name);
+}
+
 /// A task whose data are not there still has options to look at: then null, and what is missing is said.
 std::unique_ptr<Task> task_to_show(const Request& request) {
   try {
@@ -167,8 +178,7 @@ int show_task(const Request& request) {
   (void)find_task(request.task);
   const std::unique_ptr<Task> task = task_to_show(request);
   if (!task) return kDone;
-  if (request.split != "train" && request.split != "test") throw Error("expected --split train or test, got " + request.split);
-  const Split split = request.split == "train" ? Split::train : Split::test;
+  const Split split = split_named(request.split);
   if (!request.json) print_task(task->type(), task.get(), task->options());
   Json examples = Json::array();
   Batch batch;
@@ -205,7 +215,7 @@ Command tasks_command(Options& options) {
   options.set(request->set, "An option of the task; may be repeated");
   options.add("--show", request->show, "Print so many examples").from_to(0, 1000).value("N");
   options.add("--first", request->first, "The first example to print").value("I").at_least(0);
-  options.add("--split", request->split, "train or test").value("SPLIT");
+  options.add("--split", request->split, "train, test or validation").value("SPLIT");
   options.flag("--json", request->json, "Print one JSON object");
   options.footer("Example:\n  isomer tasks mqar --set length=32 --set pairs=2 --show 1");
   return [request] { return request->task.empty() ? list_tasks(*request) : show_task(*request); };

@@ -45,7 +45,7 @@ class Display {
   void evaluated(Index step, const EvalReport& eval) const {
     clear();
     std::cout << "step " << step << ": " << name_of(eval.metric) << " " << text_of(eval.value) << ", loss " << text_of(eval.loss)
-              << " on " << eval.examples << " test examples" << std::endl;
+              << " on " << eval.examples << " " << name_of(eval.split) << " examples" << std::endl;
   }
 
  private:

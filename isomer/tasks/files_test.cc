@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "isomer/models/byte_pairs.h"
 #include "isomer/tasks/testing.h"
 #include "tests/temporary_folder.h"
 
@@ -98,6 +100,133 @@ TEST_F(TextTask, SaysWhatIsMissing) {
   EXPECT_EQ(error_of("text", {{"path", folder / "short"}}), "text: expected more than 256 bytes to train on, got 95");
   EXPECT_EQ(error_of("text", {{"path", folder / "short"}, {"length", "50"}}),
             "text: expected more than 50 bytes for the test, got 5");
+}
+
+TEST_F(TextTask, KeepsAShareForValidationBeforeTheTest) {
+  write("text", std::string(600, 'a') + std::string(300, 'v') + std::string(100, 't'));
+  const auto task =
+      make_task("text", {{"path", folder / "text"}, {"length", "20"}, {"test_share", "0.1"}, {"validation_share", "0.3"}});
+  EXPECT_TRUE(task->has_validation());
+  EXPECT_EQ(task->size(Split::validation), 14U);
+  for (const auto& [split, letter] : {std::pair{Split::train, "a"}, {Split::validation, "v"}, {Split::test, "t"}})
+    each_example(*task, split, 30, [&](const Batch& batch) {
+      EXPECT_EQ(text_of(*task, batch.tokens).find_first_not_of(letter), std::string::npos) << name_of(split);
+    });
+  const auto without = make_task("text", {{"path", folder / "text"}, {"length", "20"}});
+  EXPECT_FALSE(without->has_validation());
+  Batch batch;
+  EXPECT_EQ(tests::error_of([&] { without->fill(Split::validation, 0, 1, batch); }),
+            "text: expected train or test, got validation");
+  EXPECT_EQ(error_of("text", {{"path", folder / "text"}, {"test_share", "0.5"}, {"validation_share", "0.5"}}),
+            "text: expected shares for test and validation below 1 together, got 1");
+  EXPECT_EQ(error_of("text", {{"path", folder / "text"}, {"test_share", "0.3"}, {"validation_share", "0.01"}}),
+            "text: expected more than 256 bytes for the validation, got 10");
+}
+
+TEST_F(TextTask, DealsTheRecordsOfAFieldToTheSplits) {
+  std::string lines;
+  for (int i = 100; i < 200; ++i) lines += "{\"id\": " + std::to_string(i) + ", \"body\": \"record" + std::to_string(i) + "\"}\n";
+  write("r.jsonl", lines);
+  const Settings settings{{"path", folder / "r.jsonl"}, {"field", "body"},    {"length", "10"},
+                          {"test_share", "0.2"},        {"separator", "\\n"}, {"validation_share", "0.1"}};
+  const auto task = make_task("text", settings), again = make_task("text", settings);
+  Settings other = settings;
+  other["seed"] = "1";
+  const auto others = make_task("text", other);
+  const auto all = [](const Task& from, Split split) {
+    std::string text;
+    each_example(from, split, from.size(split), [&](const Batch& batch) {
+      for (const std::int64_t byte : batch.tokens) text += char(byte);
+    });
+    return text;
+  };
+  EXPECT_EQ(all(*task, Split::test), all(*again, Split::test));
+  EXPECT_NE(all(*task, Split::test), all(*others, Split::test));
+  // Whole records with what stands between them; no two splits share one.
+  std::set<std::string> seen;
+  for (const auto& [split, count] : {std::pair{Split::test, 19U}, {Split::validation, 9U}}) {
+    const std::string text = all(*task, split);
+    EXPECT_EQ(text.size(), 10 * count);
+    for (std::size_t i = 0; i < text.size(); i += 10) {
+      EXPECT_TRUE(text.substr(i, 10).starts_with("record1") && text[i + 9] == '\n') << text.substr(i, 10);
+      seen.insert(text.substr(i, 9));
+    }
+  }
+  EXPECT_EQ(seen.size(), 28U);
+  each_example(*task, Split::train, 200, [&](const Batch& batch) {
+    const std::string text = text_of(*task, batch.tokens) + task->spell(batch.labels.back());
+    const std::size_t begin = text.find("record1");
+    EXPECT_FALSE(begin < 3 && seen.contains(text.substr(begin, 9))) << text;
+  });
+  EXPECT_EQ(error_of("text", {{"path", folder / "r.jsonl"}, {"field", "text"}}),
+            (folder / "r.jsonl").string() + ":1: expected a field text, got none; there are id, body");
+}
+
+TEST_F(TextTask, ReadsTokensOfATokenizer) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "the lowest and the newest ";
+  write("text", text);
+  const auto tokenizer = train_byte_pairs(std::span(&text, 1), {.vocabulary = 270});
+  write("tokenizer.json", tokenizer->to_json());
+  const auto task = make_task("text", {{"path", folder / "text"}, {"tokenizer", folder / "tokenizer.json"}, {"length", "16"}});
+  EXPECT_EQ(task->shape().vocabulary, tokenizer->vocabulary());
+  EXPECT_EQ(task->tokenizer(), tokenizer->to_json());
+  EXPECT_FALSE(task->shape().bytes);
+  const std::string test = text.substr(text.size() - std::size_t(0.05 * double(text.size())));
+  const std::vector<std::int64_t> want = tokenizer->encode(test);
+  Batch batch;
+  task->fill(Split::test, 0, 1, batch);
+  EXPECT_TRUE(std::equal(batch.tokens.begin(), batch.tokens.end(), want.begin()));
+  EXPECT_TRUE(std::equal(batch.labels.begin(), batch.labels.end(), want.begin() + 1));
+  EXPECT_EQ(task->spell(want[1]), tokenizer->decode({&want[1], 1}));
+  EXPECT_EQ(error_of("text", {{"path", folder / "text"}, {"tokenizer", "/nowhere.json"}}),
+            "cannot read /nowhere.json: No such file or directory");
+  write("words.json", R"({"version": 1, "name": "words", "words": ["a"]})");
+  EXPECT_EQ(error_of("text", {{"path", folder / "text"}, {"tokenizer", folder / "words.json"}}),
+            "text: expected the tokenizer of a text, got one of words");
+}
+
+using ClassifyTask = Files;
+
+TEST_F(ClassifyTask, ReadsRecordsWithTheNamesOfLabels) {
+  write("mail.csv", "label,text\nspam,buy\nham,\"hello, you\"\nspam,win it\nham,see\neggs,fry\nham,ok\nspam,now\nham,yes\n");
+  const Settings settings{{"path", folder / "mail.csv"}, {"test_share", "0.25"}, {"validation_share", "0.25"}, {"length", "5"}};
+  const auto task = make_task("classify", settings);
+  EXPECT_EQ(task->shape().labels, (std::vector<std::string>{"eggs", "ham", "spam"}));
+  EXPECT_EQ(task->shape().classes, 3);
+  EXPECT_EQ(task->size(Split::train), 4U);
+  EXPECT_EQ(task->size(Split::test), 2U);
+  EXPECT_EQ(task->size(Split::validation), 2U);
+  std::multiset<std::string> seen;
+  for (const Split split : {Split::train, Split::test, Split::validation})
+    each_example(*task, split, task->size(split), [&](const Batch& batch) {
+      seen.insert(task->shape().labels[std::size_t(batch.labels[0])] + " " + text_of(*task, batch.tokens));
+    });
+  EXPECT_EQ(seen, (std::multiset<std::string>{"eggs fry", "ham hello", "ham ok", "ham see", "ham yes", "spam buy", "spam now",
+                                              "spam win i"}));
+  write("test.csv", "text,label\nfry,eggs\n");
+  Settings apart = settings;
+  apart["test_path"] = folder / "test.csv";
+  apart["validation_share"] = "0";
+  const auto other = make_task("classify", apart);
+  EXPECT_EQ(other->size(Split::train), 8U);
+  EXPECT_EQ(other->size(Split::test), 1U);
+  EXPECT_FALSE(other->has_validation());
+}
+
+TEST_F(ClassifyTask, SaysWhatIsWrong) {
+  const std::string path = folder / "a.csv";
+  EXPECT_EQ(error_of("classify", {}), "classify: expected a path, got none");
+  write("a.csv", "text,label\na,x\nb,x\n");
+  EXPECT_EQ(error_of("classify", {{"path", path}}), "classify: expected at least two labels, got 1");
+  EXPECT_EQ(error_of("classify", {{"path", path}, {"label", "class"}}),
+            path + ":1: expected a field class, got none; there are text, label");
+  write("a.csv", "text,label\na,x\n,y\n");
+  EXPECT_EQ(error_of("classify", {{"path", path}}),
+            "classify: expected a text for every record, got an empty one with the label y in " + path);
+  write("a.csv", "text,label\na,x\nb,y\n");
+  EXPECT_EQ(error_of("classify", {{"path", path}}), "classify: expected records for test, got none");
+  EXPECT_EQ(error_of("classify", {{"path", path}, {"labels", "x,z"}}), "classify: expected a label of x,z, got y in " + path);
 }
 
 struct ImagesTask : Files {

@@ -10,7 +10,9 @@ namespace isomer {
 namespace {
 // What a stream of random numbers is for stands in its top bits, which tell them apart from the index below.
 constexpr int kIndexBits = 60;
-enum class Stream : std::uint64_t { train, test, train_length, test_length, shared };
+enum class Stream : std::uint64_t { train, test, train_length, test_length, shared, validation, validation_length };
+constexpr std::array kExamples{Stream::train, Stream::test, Stream::validation};
+constexpr std::array kLengths{Stream::train_length, Stream::test_length, Stream::validation_length};
 
 std::uint64_t stream_of(Stream what, std::uint64_t index) { return (std::uint64_t(what) << kIndexBits) | index; }
 
@@ -50,7 +52,10 @@ void prepare(std::vector<T>& all, Index now, Index largest, T value) {
 }
 }  // namespace
 
-std::string_view name_of(Split split) { return split == Split::train ? "train" : "test"; }
+std::string_view name_of(Split split) {
+  constexpr std::array<std::string_view, 3> kNames{"train", "test", "validation"};
+  return kNames[std::size_t(split)];
+}
 
 std::string_view name_of(TaskKind kind) {
   constexpr std::array<std::string_view, 5> kNames{"tokens -> tokens", "tokens -> class", "vectors -> vector", "vectors -> class",
@@ -107,7 +112,7 @@ Index Task::length_of(Split /*split*/, std::uint64_t /*index*/) const { return s
 Rng Task::shared_stream(std::uint64_t which) const { return Rng(seed_, stream_of(Stream::shared, which)); }
 
 Index Task::random_length(Split split, std::uint64_t index, Index least, Index most) const {
-  Rng rng(seed_, stream_of(split == Split::train ? Stream::train_length : Stream::test_length, index));
+  Rng rng(seed_, stream_of(kLengths[std::size_t(split)], index));
   return draw::between(rng, least, most);
 }
 
@@ -115,7 +120,7 @@ std::uint64_t Task::place(Split split, std::uint64_t i) const {
   const std::uint64_t n = size(split), block = std::uint64_t(block_);
   if (n == 0) return i;
   const std::uint64_t at = i % n, whole = n / block;
-  if (split == Split::test || at >= whole * block) return at;
+  if (split != Split::train || at >= whole * block) return at;
   return draw::permuted(at / block, whole, seed_ ^ kOrderKey, i / n) * block + at % block;
 }
 
@@ -127,7 +132,7 @@ bool Task::dealt_to(Split split, std::span<const std::int64_t> tokens) const {
   for (std::int64_t token : tokens) hash = (hash ^ std::uint64_t(token)) * 0x100000001b3;
   hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15;
   constexpr std::uint64_t kTestShare = 16;  // one sequence in so many is a test sequence
-  return (hash >> 32) % kTestShare == 0 ? split == Split::test : split == Split::train;
+  return ((hash >> 32) % kTestShare == 0) == (split != Split::train);
 }
 
 void Task::fill_one(Example& example) const {
@@ -142,6 +147,7 @@ void Task::fill_one(Example& example) const {
 void Task::fill(Split split, std::uint64_t first, Index B, Batch& batch) const {
   require(B >= 0 && ((first + std::uint64_t(B)) >> kIndexBits) == 0, type_.name.data(), "expected examples below 2^60, got ", B,
           " from ", first);
+  require(split != Split::validation || has_validation_, type_.name.data(), "expected train or test, got validation");
   batch.B = B;
   batch.T = 0;
   batch.lengths.resize(std::size_t(B));
@@ -160,7 +166,7 @@ void Task::fill(Split split, std::uint64_t first, Index B, Batch& batch) const {
   for (Index b = 0; b < B; ++b) {
     Index& length = batch.lengths[std::size_t(b)];
     const std::uint64_t index = place(split, first + std::uint64_t(b));
-    Rng rng(seed_, stream_of(split == Split::train ? Stream::train : Stream::test, index));
+    Rng rng(seed_, stream_of(kExamples[std::size_t(split)], index));
     Example example{.split = split,
                     .index = index,
                     .rng = rng,

@@ -21,7 +21,8 @@
 
 namespace isomer {
 
-enum class Split { train, test };
+/// Validation is what is looked at during training where a task keeps some examples for it.
+enum class Split { train, test, validation };
 [[nodiscard]] std::string_view name_of(Split split);
 
 enum class TaskKind {
@@ -54,8 +55,9 @@ struct TaskShape {
   Index features = 0;    // numbers of an input vector
   Index outputs = 0;     // numbers of a target vector
   std::int64_t padding = 0;
-  Index row = 0;       // pixels of a row where the tokens are a picture's, row by row
-  bool bytes = false;  // are the tokens the bytes of a text?
+  Index row = 0;                         // pixels of a row where the tokens are a picture's, row by row
+  bool bytes = false;                    // are the tokens the bytes of a text?
+  std::vector<std::string> labels = {};  // the names of the classes; empty: they have none
 };
 
 /// Working memory of generators, kept between calls.
@@ -116,23 +118,30 @@ class Task {
   [[nodiscard]] const Settings& options() const { return options_; }
   /// Different examples of a split; 0: without end.
   [[nodiscard]] std::uint64_t size(Split split) const { return sizes_[std::size_t(split)]; }
+  /// Are there examples for evaluations during training, apart from those of the test?
+  [[nodiscard]] bool has_validation() const { return has_validation_; }
   /// Examples first … first + B − 1. Beyond size() they come again: those of train in another order each time.
   void fill(Split split, std::uint64_t first, Index B, Batch& batch) const;
   /// A token as a reader would write it.
   [[nodiscard]] virtual std::string spell(std::int64_t token) const { return std::to_string(token); }
+  /// The tokenizer.json that text goes through to become tokens; empty: tokens are bytes, or what spell() writes.
+  [[nodiscard]] virtual std::string tokenizer() const { return ""; }
 
  protected:
   explicit Task(const TaskOptions& options);
   /// Tokens or vectors of an example; all have shape().length unless a task says otherwise.
   [[nodiscard]] virtual Index length_of(Split split, std::uint64_t index) const;
   virtual void draw(Example& example) const = 0;
+  /// The option of every task.
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
   /// Numbers that all examples share. `which` tells streams apart.
   [[nodiscard]] Rng shared_stream(std::uint64_t which) const;
   /// The length of an example as a uniform number from least to most, independent of what draw() draws.
   [[nodiscard]] Index random_length(Split split, std::uint64_t index, Index least, Index most) const;
 
   TaskShape shape_;
-  std::array<std::uint64_t, 2> sizes_{};
+  std::array<std::uint64_t, 3> sizes_{};
+  bool has_validation_ = false;
   Index block_ = 1;  // examples in a row that stay together, because they have one length
   /// Sequences of at least this many tokens belong to train or test by their content, shorter ones to train: the splits
   /// never share one. 0: splits differ by their random numbers alone.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -38,9 +39,26 @@ std::string pictures() {
   return all.folder.path;
 }
 
+/// Records of 200 words of 1 to 9 letters: is the first letter in the first half of the alphabet?
+std::string records() {
+  static const tests::TemporaryFolder kFolder;
+  const std::string path = kFolder.path / "words.csv";
+  if (std::filesystem::exists(path)) return path;
+  std::ofstream file(path);
+  file << "text,label\n";
+  Rng rng(1);
+  for (int i = 0; i < 200; ++i) {
+    std::string word;
+    for (std::uint64_t n = 1 + rng.below(9); n > 0; --n) word += char('a' + rng.below(26));
+    file << word << (word[0] < 'n' ? ",first\n" : ",second\n");
+  }
+  return path;
+}
+
 /// Small settings, so that every task is quick and needs no files but those of the tree.
 Settings small(std::string_view task) {
   if (task == "text") return {{"path", ISOMER_SOURCE_DIR "/isomer/tasks"}, {"length", "64"}};
+  if (task == "classify") return {{"path", records()}, {"length", "64"}, {"test_share", "0.25"}};
   if (task == "images") return {{"path", pictures()}, {"patch", "2"}};
   if (task == "selective-copying") return {{"noise", "100"}};
   if (task == "word-problem") return {{"test_length", "64"}};

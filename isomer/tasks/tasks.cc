@@ -9,7 +9,7 @@ std::span<const TaskType* const> tasks() {
                                    &task::copying,   &task::selective_copying, &task::mad_recall,   &task::mad_noisy,
                                    &task::mad_fuzzy, &task::mad_copy,          &task::mad_memorize, &task::mad_compress,
                                    &task::parity,    &task::word_problem,      &task::listops,      &task::pathfinder,
-                                   &task::images,    &task::regression,        &task::text};
+                                   &task::images,    &task::regression,        &task::text,         &task::classify};
   return kAll;
 }
 

@@ -153,6 +153,7 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   config.features = task.features;
   config.outputs = task.outputs;
   config.length = task.length;
+  config.labels = task.labels;
   config.layers = layer_configs(recipe);
   return config;
 }
@@ -183,6 +184,13 @@ void require_fit(const ModelConfig& model, const TaskShape& task, const std::str
   const auto at_most = [&](const char* what, Index most, Index got) {
     require(got <= most, op, "expected at most ", most, " ", what, ", which is what the model has, got ", got);
   };
+  const auto names = [](const std::vector<std::string>& labels) {
+    std::string all;
+    for (const std::string& label : labels) all += (all.empty() ? "" : ",") + label;
+    return all;
+  };
+  require(model.labels.empty() || task.labels.empty() || model.labels == task.labels, op,
+          "expected the labels of the model, task.labels=", names(model.labels), ", got ", names(task.labels));
   at_most("different tokens", model.vocabulary, task.vocabulary);
   if (model.outputs == 0) at_most("different labels", labels_of(model), task.classes);
   if (model.positions) at_most("positions", model.length, task.length);
@@ -194,6 +202,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const Task& task) {
   const TaskShape& shape = task.shape();
   if (shape.vocabulary == 0) return nullptr;
   if (shape.bytes) return byte_tokenizer();
+  if (const std::string json = task.tokenizer(); !json.empty()) return tokenizer_from(json, "tokenizer.json", shape.vocabulary);
   std::vector<std::string> words;
   bool numbers = true;
   for (std::int64_t token = 0; token < shape.vocabulary; ++token) {

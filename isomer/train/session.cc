@@ -170,14 +170,14 @@ StepReport Session::step() {
 EvalReport Session::evaluate(const EvalOptions& options) {
   require(options.examples > 0, "evaluate", "expected at least one example, got ", options.examples);
   const Index size = options.batch > 0 ? options.batch : recipe_.train.batch;
-  const std::uint64_t all = task().size(Split::test);
+  const std::uint64_t all = task().size(options.split);
   const Index examples = all > 0 ? std::min(options.examples, Index(all) - options.first) : options.examples;
   require(examples > 0, "evaluate", "expected fewer than ", all, " examples in front, got ", options.first);
   Tape<float> tape(context_, Record::no);
   Score score;
   double loss = 0, labels = 0;
   for (Index first = 0; first < examples; first += size) {
-    task_->fill(Split::test, std::uint64_t(options.first + first), std::min(size, examples - first), batch_);
+    task_->fill(options.split, std::uint64_t(options.first + first), std::min(size, examples - first), batch_);
     const ModelResult result = model_->loss(tape, input_of(batch_));
     loss += result.loss * double(result.count);
     labels += double(result.count);
@@ -190,7 +190,7 @@ EvalReport Session::evaluate(const EvalOptions& options) {
     tape.clear();
   }
   const Metric metric = task_->shape().metric;
-  return {.loss = loss / labels, .value = score.value(metric), .metric = metric, .examples = examples};
+  return {.loss = loss / labels, .value = score.value(metric), .metric = metric, .examples = examples, .split = options.split};
 }
 
 Checkpoint Session::checkpoint(const std::string& extra_json) {

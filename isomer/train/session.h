@@ -39,6 +39,7 @@ struct EvalReport {
   double loss = 0, value = 0;  // of the task's metric
   Metric metric = Metric::token_accuracy;
   Index examples = 0;
+  Split split = Split::test;
 };
 
 /// Several sessions that train one model, each on a part of every batch: how they become one step. All must call it alike.
@@ -61,7 +62,8 @@ class Session {
   void reduce_with(Reduction reduction) { reduction_ = std::move(reduction); }
   struct EvalOptions {
     Index examples = 512, batch = 0;  // 0: the recipe's
-    Index first = 0;                  // the first of them: those of another choice were seen by nobody
+    Split split = Split::test;
+    Index first = 0;  // the first of them: those of another choice were seen by nobody
   };
   [[nodiscard]] EvalReport evaluate(const EvalOptions& options);
 

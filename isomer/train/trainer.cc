@@ -41,6 +41,9 @@ Progress last_progress(const RunFolder& folder) {
   }
 }
 
+/// What is looked at during training: the test is for the end, where a task keeps other examples for it.
+Split watched_split(const Task& task) { return task.has_validation() ? Split::validation : Split::test; }
+
 class Loop {
  public:
   Loop(Session& session, const RunFolder& folder, const TrainEvents& events)
@@ -126,7 +129,7 @@ class Loop {
 
   /// Evaluates; has it learned enough?
   bool look(Index step) {
-    const EvalReport eval = session_.evaluate({.examples = recipe_.eval_examples});
+    const EvalReport eval = session_.evaluate({.examples = recipe_.eval_examples, .split = watched_split(session_.task())});
     progress_.last_eval = eval;
     append(EvalLine{.step = step,
                     .loss = eval.loss,
