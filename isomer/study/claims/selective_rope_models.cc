@@ -143,7 +143,7 @@ Claim learned_parity() {
        .rule = all_of({at_least("selective RoPE", 0.9), at_least("selective RoPE, words of 32", 0.5),
                        at_most("no positions", 0.5), at_most("RoPE", 0.5)}),
        .published = {{.name = "solved, four times as long too; NoPE and RoPE fail", .where = "state-tracking figure"}}},
-      words(positions({"model.layers=gla"}, {3e-3, 3e-3, 3e-3})), longer_words());
+      words(positions({"model.layers=gla"}, {1e-2, 1e-2, 1e-2})), longer_words());
 }
 
 Claim four_times_as_long() {
@@ -152,7 +152,7 @@ Claim four_times_as_long() {
                   .quantity = "share of words of 64 with every prefix right, trained on words of 16",
                   .rule = at_least("selective RoPE, words of 64", 0.9),
                   .published = {{.name = "trained on 128, right at 512", .where = "state-tracking figure"}}},
-                 words({positions({"model.layers=gla"}, {3e-3, 3e-3, 3e-3}).back()}), longer_words());
+                 words({positions({"model.layers=gla"}, {1e-2, 1e-2, 1e-2}).back()}), longer_words());
 }
 
 Claim softmax_parity() {
