@@ -60,6 +60,7 @@ struct Summed {
 struct AttentionMixer {
   AttentionOptions options = {};
   Readout readout = {};
+  std::function<Value(Value)> feature = {};  // of queries and keys, after their positions
 };
 void attention_mixer(Builder& m, const AttentionMixer& what);
 

@@ -21,8 +21,11 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
   require(causal || !decay, m.preset(), "decay=true needs causal=true");
 
-  const Value q = m.positioned(project(m, "q", H, K, {.bias = bias}));
-  const Value k = m.positioned(project(m, "k", G, K, {.bias = bias}));
+  const auto featured = [&](const char* name, Index heads) {
+    const Value x = m.positioned(project(m, name, heads, K, {.bias = bias}));
+    return what.feature ? m.named(name, what.feature(x)) : x;
+  };
+  const Value q = featured("q", H), k = featured("k", G);
   const Value v = project(m, "v", G, V, {.bias = bias});
   // The law's gates between s and t are those of s + 1 to t; the authors' are one token earlier.
   const auto fades = [&, H = H] {
