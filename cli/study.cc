@@ -75,12 +75,27 @@ std::string table_of(const std::vector<Outcome>& outcomes) {
   return aligned(rows);
 }
 
-std::string counts_of(const std::vector<Outcome>& outcomes) {
+/// "1 fails, 3 holds"
+std::string counted(const std::vector<std::string_view>& words) {
   std::map<std::string_view, int> counts;
-  for (const Outcome& outcome : outcomes)
-    ++counts[outcome.failure.empty() ? name_of(outcome.result.decision.verdict) : "could not be run"];
+  for (const std::string_view word : words) ++counts[word];
   std::string text;
   for (const auto& [name, count] : counts) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(name);
+  return text;
+}
+
+std::string counts_of(const std::vector<Outcome>& outcomes) {
+  std::vector<std::string_view> words;
+  for (const Outcome& outcome : outcomes)
+    words.push_back(outcome.failure.empty() ? name_of(outcome.result.decision.verdict) : "could not be run");
+  return counted(words);
+}
+
+/// Why claims could not be run, in full.
+std::string failures_of(const std::vector<Outcome>& outcomes) {
+  std::string text;
+  for (const Outcome& outcome : outcomes)
+    if (!outcome.failure.empty()) text += outcome.claim->id + " could not be run: " + outcome.failure + "\n";
   return text;
 }
 
@@ -108,7 +123,10 @@ int compare_results(const Request& request) {
                       std::string(name_of(result.decision.verdict)), std::string(name_of(before->decision.verdict))});
     }
   }
-  std::cout << aligned(rows) << (same ? "every verdict is the kept one\n" : "some verdicts differ from the kept ones\n");
+  std::vector<std::string_view> words;
+  for (const Result& result : kept) words.push_back(name_of(result.decision.verdict));
+  std::cout << aligned(rows) << kept.size() << " claims are kept in " << request.kept << ": " << counted(words) << "\n"
+            << (same ? "every verdict is the kept one\n" : "some verdicts differ from the kept ones\n");
   return same ? kDone : kFailed;
 }
 
@@ -132,6 +150,7 @@ int study_request(const Request& request) {
     if (outcome.failure.empty()) rows.push_back({&outcome.result});
   print_rows(Context(1), rows_json(rows), request.output, table_of(all));
   if (request.output.for_people()) std::cout << counts_of(all) << "; every number is in " << request.out << "/CLAIM.json\n";
+  std::cerr << failures_of(all);
   if (all.size() < claims.size()) std::cerr << "stopped; the same command goes on\n";
   const bool decided = std::ranges::all_of(all, [](const Outcome& outcome) { return outcome.failure.empty(); });
   return decided && all.size() == claims.size() ? kDone : kFailed;

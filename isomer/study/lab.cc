@@ -10,6 +10,18 @@
 
 namespace isomer::study {
 
+double dot(const Row& a, const Row& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+Row normal_row(std::size_t d, Rng& rng) {
+  Row x(d);
+  for (double& value : x) value = rng.normal();
+  return x;
+}
+
 Matrix matrix(std::initializer_list<std::initializer_list<double>> rows) {
   Matrix x{.rows = Index(rows.size()), .columns = Index(rows.begin()->size()), .values = {}};
   for (const auto& row : rows) x.values.insert(x.values.end(), row);

@@ -19,6 +19,11 @@ struct Matrix {
   [[nodiscard]] double operator()(Index i, Index j) const { return values[std::size_t(i * columns + j)]; }
 };
 
+using Row = std::vector<double>;
+[[nodiscard]] double dot(const Row& a, const Row& b);
+/// d standard normal numbers.
+[[nodiscard]] Row normal_row(std::size_t d, Rng& rng);
+
 [[nodiscard]] Matrix matrix(std::initializer_list<std::initializer_list<double>> rows);
 [[nodiscard]] Matrix gaussian(Index rows, Index columns, Rng& rng, double deviation = 1);
 [[nodiscard]] Matrix identity(Index n);

@@ -12,7 +12,7 @@ std::string_view name_of(Mode mode) { return mode == Mode::quick ? "quick" : "fu
 
 std::span<const Source> sources() {
   static const std::vector<Source> all{softmax_rnn(), dynamical_systems(), large_prompts(), in_line(), metala(), luna(),
-                                       swax(),        selective_rope()};
+                                       swax(),        selective_rope(),    across()};
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "isomer/base/error.h"
@@ -96,10 +97,10 @@ class Runner {
           measure(*task, context);
         else
           train(*task, context);
-      } catch (...) {
-        // What is written cannot be: the others need not go on.
+      } catch (const std::exception& problem) {
+        // What is written cannot be: the others need not go on. The request was right.
         const std::scoped_lock lock(mutex_);
-        if (!failure_) failure_ = std::current_exception();
+        if (!failure_) failure_ = std::make_exception_ptr(std::runtime_error(problem.what()));
         stopped_ = true;
       }
   }

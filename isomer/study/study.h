@@ -39,8 +39,8 @@ struct Outcome {
   std::string failure = {};  // why it could not be run; empty: there is a result
 };
 
-/// In the order of the claims. Throws Error when the folder cannot be written, or another process writes it. A study that is
-/// stopped returns the claims that were decided.
+/// In the order of the claims. Throws Error when the folder cannot be written, or another process writes it, and
+/// std::runtime_error when a disk is full later on. A study that is stopped returns the claims that were decided.
 [[nodiscard]] std::vector<Outcome> run_study(std::span<const Claim* const> claims, const StudyOptions& options,
                                              const OnProgress& progress = {});
 

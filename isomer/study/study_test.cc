@@ -92,7 +92,7 @@ TEST(Sources, AreFoundByNameAndTheNearestIsNamed) {
 const std::set<std::string> kFails{"selective-rope.feature-scale", "selective-rope.leakage"};
 
 // Claims that time this machine or take long: the study's, not a test's.
-const std::set<std::string> kLeftOut{"inline.runtime", "luna.linear-time", "luna.fit", "luna.frozen"};
+const std::set<std::string> kLeftOut{"across.crossover", "inline.runtime", "luna.linear-time", "luna.fit", "luna.frozen"};
 
 TEST(Study, AnalyticClaimsAreDecided) {
   const TemporaryFolder folder;
@@ -241,6 +241,15 @@ TEST(Study, ACellThatCannotBeRunIsNamedAndTheOthersGoOn) {
   EXPECT_EQ(all[0].failure, "study: expected the cell to have been run");
   EXPECT_EQ(all[1].failure, "");
   EXPECT_FALSE(std::filesystem::exists(folder.path.string() + "/test.broken.json"));
+}
+
+TEST(Study, AClaimWhoseTextIsMissingSaysSo) {
+  const TemporaryFolder folder;
+  Claim claim = small_claim();
+  claim.cells = [](const Budget&) { return std::vector{Cell{.recipe = "[task]\nname = \"text\"\npath = \"/nowhere/text\"\n"}}; };
+  const std::vector<const Claim*> claims{&claim};
+  const auto all = run_study(claims, {.folder = folder.path.string()});
+  EXPECT_EQ(all.at(0).failure, "the claim's recipe:2: cannot read /nowhere/text: No such file or directory");
 }
 
 TEST(Results, OfAnotherSchemaOrDamagedAreNamed) {

@@ -10,6 +10,7 @@
 #include "isomer/nn/small_layer.h"
 #include "isomer/study/claims/sources.h"
 #include "isomer/study/lab.h"
+#include "isomer/study/trained.h"
 
 namespace isomer::study {
 
@@ -129,6 +130,119 @@ Claim ssd_is_separable() {
       }};
 }
 
+// ---------------------------------------------------------------------------------------------------------------------------
+// Recall: after 4 pairs of key and value, which value belongs to a key? Two layers of width 32 with one head, no MLP.
+
+constexpr const char* kRecall = R"(
+[model]
+width = 32
+layers = ["linear-elu*2"]
+mlp = "none"
+norm = "layer"
+deviation = 0.125
+positions = true
+[mixer.all]
+heads = 1
+position = "none"
+[task]
+name = "mqar"
+length = 16
+pairs = 4
+vocabulary = 32
+[train]
+steps = 3000
+batch = 64
+warmup = 50
+schedule = "constant"
+eval_every = 250
+eval_examples = 512
+stop_at = 0.99
+patience = 6
+)";
+
+Claim recall_jump() {
+  std::vector<Contender> models;
+  for (const int n : {1, 2, 4, 8}) {
+    const std::string key = "mixer.all.key=" + std::to_string(n);
+    const bool full_only = n == 1;
+    models.push_back(
+        {.name = "linear attention", .set = {"model.layers=linear-elu*2", key}, .rate = 3e-3, .x = n, .full_only = full_only});
+    models.push_back({.name = "softmax",
+                      .set = {"model.layers=softmax*2", key},
+                      .rate = 3e-3,
+
+                      .x = n,
+                      .full_only = full_only});
+  }
+  return trained(
+      {.id = "dsf.recall-jump",
+       .statement = "Linear attention recalls as many pairs as its features have dimensions: its accuracy jumps where the two "
+                    "are equal, while that of softmax is flat.",
+       .quantity = "accuracy of recalling 4 pairs by the size n of queries and keys",
+       .rule = all_of({jump("linear attention", 4, 0.2), at_least("softmax, the least from 2 on", 0.95)}),
+       .published = {{.name = "linear attention, half as many dimensions as pairs",
+                      .value = 0.02,
+                      .where = "MQAR, 64 pairs (figure)"},
+                     {.name = "as many", .value = 0.90, .where = "same"},
+                     {.name = "twice as many", .value = 0.965, .where = "same"},
+                     {.name = "softmax", .value = 1.00, .where = "same"}},
+       .figure = {.kind = "lines",
+                  .x = "size of queries and keys",
+                  .y = "accuracy",
+                  .caption = "4 pairs need 4 dimensions in linear attention, not in softmax."}},
+      {.recipe = kRecall, .models = std::move(models)}, [](const std::vector<Comparison::Chosen>& chosen, Evidence& found) {
+        for (std::size_t seed = 0; seed < chosen.front().runs.size(); ++seed) {
+          double least = 1;
+          for (const Comparison::Chosen& one : chosen)
+            if (one.model->name == "softmax" && *one.model->x >= 2) least = std::min(least, one.runs[seed]->value);
+          found.add("softmax, the least from 2 on", least);
+        }
+      });
+}
+
+Claim normalisers() {
+  const auto model = [](const std::string& eta, double rate) {
+    return Contender{.name = eta,
+                     .set = {"model.layers=normalized*2", "mixer.normalized.eta=" + eta, "mixer.all.key=4"},
+                     .rate = rate,
+                     .rates = {1e-3, 3e-3}};
+  };
+  return trained({.id = "dsf.normaliser",
+                  .statement = "Of the normalisers of normalized attention, exp is at least as good as softplus and sigmoid.",
+                  .quantity = "accuracy of recalling 4 pairs with queries and keys of size 4",
+                  .rule = all_of({ordering({"exp", "softplus"}, 0.03), ordering({"exp", "sigmoid"}, 0.03)}),
+                  .published = {{.name = "exp is the best of the three", .where = "MQAR and LRA image, direction only"}},
+                  .figure = {.kind = "bars", .x = "", .y = "accuracy"},
+                  .full_only = true},
+                 {.recipe = kRecall, .models = {model("exp", 3e-3), model("softplus", 3e-3), model("sigmoid", 3e-3)}});
+}
+
+Claim reversed_sigmoid() {
+  std::vector<Contender> models;
+  for (const int length : {8, 32})
+    for (const auto& [name, preset] : {std::pair{"qLSTM", "qlstm"}, std::pair{"reversed sigmoid", "qlstm-reversed"}})
+      models.push_back({.name = name,
+                        .set = {"model.layers=" + std::string(preset) + "*2", "task.length=" + std::to_string(length)},
+                        .rate = 3e-3,
+                        .x = length});
+  return trained(
+      {.id = "dsf.reversed-sigmoid",
+       .statement = "A reversed sigmoid as forget gate, as in state-space models, improves qLSTM, more so on longer sequences.",
+       .quantity = "accuracy of recalling 2 pairs, vocabulary 34, by the length of the sequence",
+       .rule = all_of({at_least("gain at 32", 0.02), greater("gain at 32", "gain at 8", 0)}),
+       .published = {{.name = "better on all three lengths, most on the longest", .where = "MQAR, direction only"}},
+       .figure = {.kind = "lines", .x = "tokens", .y = "accuracy", .caption = "The forget gate of qLSTM, plain and reversed."},
+       .full_only = true},
+      {.recipe = kRecall,
+       .full = {"model.positions=false", "task.pairs=2", "task.vocabulary=34", "train.batch=32", "train.steps=2000"},
+       .models = std::move(models)},
+      [](const std::vector<Comparison::Chosen>& chosen, Evidence& found) {
+        for (std::size_t at = 0; at < chosen.size(); at += 2)
+          for (std::size_t seed = 0; seed < chosen[at].runs.size(); ++seed)
+            found.add(at == 0 ? "gain at 8" : "gain at 32", chosen[at + 1].runs[seed]->value - chosen[at].runs[seed]->value);
+      });
+}
+
 }  // namespace
 
 Source dynamical_systems() {
@@ -138,7 +252,7 @@ Source dynamical_systems() {
       .about =
           "Attention, state-space models and recurrent networks in one representation: h = L h + B u, y = C h + D u. What tells "
           "them apart is the size of the state, and how the normaliser enters the transition.",
-      .claims = {every_mixer(), eigenvalues_above_one(), ssd_is_separable()}};
+      .claims = {every_mixer(), eigenvalues_above_one(), ssd_is_separable(), recall_jump(), normalisers(), reversed_sigmoid()}};
 }
 
 }  // namespace isomer::study

@@ -1,7 +1,9 @@
 // "Softmax as Linear Attention in the Large-Prompt Regime: a Measure-based Perspective", Boursier & Boyer 2025.
 // A prompt of L tokens is a sample of a measure; on Gaussian tokens softmax attention tends to V(m + Gamma U z), a linear map.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "isomer/study/claims/sources.h"
 #include "isomer/study/lab.h"
@@ -9,20 +11,6 @@
 namespace isomer::study {
 
 namespace {
-
-using Row = std::vector<double>;
-
-double dot(const Row& a, const Row& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-Row normal_row(std::size_t d, Rng& rng) {
-  Row x(d);
-  for (double& value : x) value = rng.normal();
-  return x;
-}
 
 /// Softmax attention of a query with logits a·x over L standard normal tokens: the weighted mean and the weighted second moments'
 /// diagonal are all that the claims need. Gamma = V = I.
@@ -195,65 +183,6 @@ Claim gradient_slopes() {
           }};
 }
 
-Matrix toeplitz(Index d, double rho) {
-  Matrix sigma{d, d};
-  for (Index i = 0; i < d; ++i)
-    for (Index j = 0; j < d; ++j) sigma(i, j) = std::pow(rho, std::abs(double(i - j)));
-  return sigma;
-}
-
-double trace_of_product(const Matrix& a, const Matrix& b) {
-  double sum = 0;
-  for (Index i = 0; i < a.rows; ++i)
-    for (Index j = 0; j < a.columns; ++j) sum += a(i, j) * b(j, i);
-  return sum;
-}
-
-Claim ode_endpoint() {
-  return {
-      .id = "large-prompt.regression-limit",
-      .statement =
-          "Gradient flow of in-context regression on infinite prompts ends at b = tr(S^-2)^(1/4), A = S^-1/b, with no risk "
-          "left.",
-      .quantity = "b after integrating the flow from a small balanced start, d = 5, Toeplitz covariance 0.5; and the risk",
-      .rule = all_of({equal("b", "predicted b", 1e-3), at_most("risk", 1e-5)}),
-      .published = {{.name = "limit of the flow", .where = "theorem 5.1, appendix"}},
-      .figure = {.kind = "lines", .x = "time", .y = "risk", .caption = "The flow leaves its small start and ends without risk."},
-      .measure = [](const Budget&, Context&, Evidence& found) {
-        const Index d = 5;
-        const Matrix sigma = toeplitz(d, 0.5), sigma2 = product(sigma, sigma);
-        const double start = 0.1;
-        Matrix A = identity(d);
-        for (double& x : A.values) x *= start / std::sqrt(double(d));
-        double b = start;
-        const double dt = 2e-3;
-        double risk = 0;
-        for (int step = 0; step <= 100000; ++step) {
-          const Matrix SAS = product(product(sigma2, A), sigma);
-          if (step % 2000 == 0) {
-            Matrix rest = product(sigma, A);
-            for (Index i = 0; i < d; ++i)
-              for (Index j = 0; j < d; ++j) rest(i, j) = b * rest(i, j) - (i == j ? 1 : 0);
-            risk = trace_of_product(product(rest, sigma), transposed(rest)) / 2;
-            if (step <= 20000) found.put_point("risk", dt * step, risk);
-          }
-          const double db = trace_of_product(transposed(A), sigma2) - b * trace_of_product(transposed(A), SAS);
-          for (std::size_t i = 0; i < A.values.size(); ++i) A.values[i] += dt * (b * sigma2.values[i] - b * b * SAS.values[i]);
-          b += dt * db;
-        }
-        Matrix inverse{d, d};
-        for (Index j = 0; j < d; ++j) {
-          Row unit(std::size_t(d), 0.0);
-          unit[std::size_t(j)] = 1;
-          const Row column = solve(sigma, unit);
-          for (Index i = 0; i < d; ++i) inverse(i, j) = column[std::size_t(i)];
-        }
-        found.put("b", b);
-        found.put("predicted b", std::pow(trace_of_product(inverse, inverse), 0.25));
-        found.put("risk", risk);
-      }};
-}
-
 Claim counter_example() {
   return {.id = "large-prompt.not-gaussian",
           .statement =
@@ -280,13 +209,16 @@ Claim counter_example() {
 }  // namespace
 
 Source large_prompts() {
+  std::vector<Claim> claims{gaussian_limit(), finite_prompt_constant(), slopes(), gradient_slopes()};
+  std::ranges::move(large_prompt_regression(), std::back_inserter(claims));
+  claims.push_back(counter_example());
   return {
       .id = "large-prompt",
       .title = "Boursier & Boyer 2025, Softmax as Linear Attention in the Large-Prompt Regime",
       .about =
           "A prompt is a sample of a measure of tokens. As it grows, softmax attention on Gaussian tokens becomes a linear map, "
           "with its gradients, and training on long prompts follows the flow of linear attention.",
-      .claims = {gaussian_limit(), finite_prompt_constant(), slopes(), gradient_slopes(), ode_endpoint(), counter_example()}};
+      .claims = std::move(claims)};
 }
 
 }  // namespace isomer::study

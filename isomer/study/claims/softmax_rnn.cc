@@ -4,6 +4,7 @@
 #include "isomer/laws/attention/attention.h"
 #include "isomer/study/claims/sources.h"
 #include "isomer/study/lab.h"
+#include "isomer/study/trained.h"
 
 namespace isomer::study {
 
@@ -208,6 +209,132 @@ Claim norm_equivalence() {
           }};
 }
 
+// ---------------------------------------------------------------------------------------------------------------------------
+// Language models on bytes. The text is the Jargon File, which `tools/setup text` installs.
+
+constexpr const char* kBytes = R"(
+[model]
+width = 32
+layers = ["softmax*2"]
+deviation = 0.12  # with 0.02, scores stay near 0 for hundreds of steps and softmax has hardly begun to attend
+[mixer.all]
+heads = 2
+position = "rope"
+[task]
+name = "text"
+length = 128
+[train]
+steps = 200
+batch = 8
+warmup = 20
+eval_examples = 64
+)";
+
+const Figure kBits{.kind = "bars", .x = "", .y = "bits per byte"};
+
+/// Two layers of a mixer, with options, at the learning rate that the sweep of softmax-rnn.norm chose for softmax.
+Contender bytes_model(std::string name, const std::string& preset, const std::vector<std::string>& options = {}) {
+  Contender model{.name = std::move(name), .set = {"model.layers=" + preset + "*2"}, .rate = 1e-2};
+  for (const std::string& option : options) model.set.push_back("mixer." + preset + "." + option);
+  return model;
+}
+
+Claim norm_or_gate() {
+  std::vector<Contender> models{bytes_model("softmax", "softmax"), bytes_model("norm", "softmax-norm"),
+                                bytes_model("gate", "softmax-gate")};
+  for (Contender& model : models) model.rates = {4e-3, 1e-2, 2e-2};
+  return trained(
+      {.id = "softmax-rnn.norm",
+       .statement = "A norm in place of the denominator does what softmax does; a gate over the number of tokens is worse.",
+       .quantity = "bits per byte of language models of two layers after equal steps, lower is better",
+       .rule = all_of({equal("norm", "softmax", 0.1), greater("gate", "softmax", 0.05)}),
+       .published = {{.name = "softmax, loss in nats", .value = 2.57, .where = "The Pile, 0.28 B parameters (figure)"},
+                     {.name = "norm", .value = 2.57, .where = "same"},
+                     {.name = "gate", .value = 2.62, .where = "same"}},
+       .figure = kBits},
+      {.recipe = kBytes, .models = std::move(models), .judged = Judged::after_equal_steps});
+}
+
+Claim orders() {
+  std::vector<Contender> models{bytes_model("softmax", "softmax")};
+  for (const int order : {2, 4, 6, 8, 10}) {
+    Contender model = bytes_model("Taylor polynomial", "taylor", {"order=" + std::to_string(order)});
+    model.x = order;
+    model.full_only = true;
+    models.push_back(model);
+  }
+  return trained(
+      {.id = "softmax-rnn.orders",
+       .statement = "The loss falls with every even order of the Taylor polynomial and meets that of softmax near order 8 to 10.",
+       .quantity = "bits per byte of language models of two layers after equal steps, weights divided by their sum",
+       .rule = all_of({monotone("Taylor polynomial", Trend::falling, 0.03), equal("order 10", "softmax", 0.05)}),
+       .published = {{.name = "order 2, loss in nats", .value = 3.84, .where = "FineWeb, 0.28 B parameters, 30k steps (figure)"},
+                     {.name = "order 10", .value = 3.34, .where = "same"},
+                     {.name = "softmax", .value = 3.32, .where = "same"}},
+       .figure = {.kind = "lines", .x = "order", .y = "bits per byte", .caption = "Orders of the series on the way to softmax."},
+       .full_only = true},
+      {.recipe = kBytes, .models = std::move(models), .judged = Judged::after_equal_steps},
+      [](const std::vector<Comparison::Chosen>& chosen, Evidence& found) {
+        for (const CellResult* run : chosen.back().runs) found.add("order 10", run->value);
+      });
+}
+
+Claim linear_trails() {
+  const std::vector<std::string> relu{"feature=relu"}, elu{"feature=elu"};
+  const auto powers = [](std::vector<std::string> options) {
+    options.push_back("order=4");
+    return options;
+  };
+  return trained(
+      {.id = "softmax-rnn.linear-trails",
+       .statement = "Linear attention with ReLU, elu or cosine features trails softmax; adding higher powers of its weights "
+                    "helps and does "
+                    "not close the gap.",
+       .quantity = "bits per byte of language models of two layers after equal steps; with powers: orders 0 to 4 of the weights",
+       .rule = all_of({greater("ReLU", "softmax", 0.05), greater("elu", "softmax", 0.05), greater("cosine", "softmax", 0.05),
+                       greater("ReLU", "ReLU with powers", 0.02), greater("elu", "elu with powers", 0.02),
+                       greater("ReLU with powers", "softmax", 0.02), greater("elu with powers", "softmax", 0.02)}),
+       .published = {{.name = "softmax, loss in nats", .value = 2.73, .where = "FineWeb, 300 M parameters, follow-up"},
+                     {.name = "linear attention with ReLU", .value = 3.03, .where = "same"}},
+       .figure = kBits,
+       .full_only = true},
+      {.recipe = kBytes,
+       .models = {bytes_model("softmax", "softmax"), bytes_model("ReLU", "linear-relu"), bytes_model("elu", "linear-elu"),
+                  bytes_model("cosine", "linear-cosine"), bytes_model("ReLU with powers", "taylor", powers(relu)),
+                  bytes_model("elu with powers", "taylor", powers(elu))},
+       .judged = Judged::after_equal_steps});
+}
+
+Claim ablation() {
+  const auto softmax = [](std::string name, const std::vector<std::string>& options) {
+    return bytes_model(std::move(name), "softmax", options);
+  };
+  return trained(
+      {.id = "softmax-rnn.ablation",
+       .statement =
+           "Of the recurrent view of softmax, the exponential and some norm are what matters: the kind of norm hardly does, and "
+           "gates, a detached denominator or a floor under it neither replace the norm nor add to it.",
+       .quantity = "bits per byte of language models of two layers after equal steps, each with a part of softmax exchanged",
+       .rule = all_of({equal("RMS norm", "L2 norm", 0.1), equal("layer norm", "L2 norm", 0.1),
+                       greater("no norm, over t", "L2 norm", 0.05), greater("ReLU with L2 norm", "L2 norm", 0.05),
+                       greater("gate over t", "L2 norm", 0.05)}),
+       .published = {{.name = "exponential and norm are both needed, the kind of norm barely matters",
+                      .where = "ablation of components, direction only"}},
+       .figure = kBits,
+       .full_only = true},
+      {.recipe = kBytes,
+       .models = {softmax("softmax", {}), bytes_model("L2 norm", "softmax-norm"), softmax("RMS norm", {"norm=rms"}),
+                  softmax("layer norm", {"norm=layer"}), bytes_model("no norm, over t", "softmax-count"),
+                  bytes_model("gate over t", "softmax-gate"),
+                  softmax("gate, not over t", {"denominator=none", "out_gate=after", "clamp=5"}),
+                  softmax("denominator of at least 1", {"denominator=clamp", "clamp=5"}),
+                  softmax("detached denominator", {"denominator=detach", "clamp=5"}),
+                  softmax("cumulative denominator", {"denominator=cumulative", "clamp=5"}),
+                  softmax("gates in and out, layer norm", {"denominator=count", "norm=layer", "in_gate=true", "out_gate=before"}),
+                  bytes_model("ReLU with L2 norm", "linear-relu", {"denominator=none", "norm=l2"})},
+       .judged = Judged::after_equal_steps});
+}
+
 }  // namespace
 
 Source softmax_rnn() {
@@ -216,7 +343,8 @@ Source softmax_rnn() {
           .about =
               "Softmax attention is a recurrent network whose state holds all Kronecker powers of the keys; linear attention is "
               "its first-order term. The denominator can be a gate or a norm. Adding orders closes the gap to softmax.",
-          .claims = {recurrence(), truncation_error(), even_orders(), capacity(), norm_equivalence()}};
+          .claims = {recurrence(), truncation_error(), even_orders(), capacity(), norm_equivalence(), norm_or_gate(), orders(),
+                     linear_trails(), ablation()}};
 }
 
 }  // namespace isomer::study

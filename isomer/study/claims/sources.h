@@ -7,6 +7,8 @@ namespace isomer::study {
 [[nodiscard]] Source softmax_rnn();
 [[nodiscard]] Source dynamical_systems();
 [[nodiscard]] Source large_prompts();
+/// Those of the large prompts about regression and how it is learned.
+[[nodiscard]] std::vector<Claim> large_prompt_regression();
 [[nodiscard]] Source in_line();
 [[nodiscard]] Source metala();
 [[nodiscard]] Source luna();
