@@ -27,7 +27,7 @@ NODE_MODULES = test web/node_modules/.package-lock.json -nt web/package-lock.jso
 
 help:
 	@echo "make build    the program build/isomer and the library"
-	@echo "make demo     build, check every law, train five mixers on recall, stream text from a small SWAX model: some five minutes"
+	@echo "make demo     build, then the quick study: what the sources claim, measured here, with verdicts: some five minutes"
 	@echo "make wheel    the Python package as a wheel in build/wheel; pip install . installs it from here"
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
 	@echo "make test-torch the Python package on tensors of PyTorch; installs it (5 GB) once, in $(TORCH_ENV)"
