@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
+#include "isomer/models/not_finite.h"
 #include "isomer/train/plan.h"
 #include "isomer/train/start.h"
 #include "isomer/train/tensorboard.h"
@@ -19,7 +20,8 @@ namespace {
 struct Request {
   std::string recipe, out, from;
   std::vector<std::string> settings;
-  bool resume = false, print_config = false, dry_run = false, stats = false, tensorboard = false;
+  bool resume = false, changed_data = false, fall_back = false, print_config = false, dry_run = false, stats = false,
+       tensorboard = false;
   TableOutput output;
   int threads = 0;
 };
@@ -104,10 +106,33 @@ void report_end(const TrainOutcome& outcome, const Request& request, const std::
 RunFolder folder_for(const Request& request, const Recipe& recipe, const std::string& path) {
   if (!request.resume) return RunFolder::create(path, to_toml(recipe));
   RunFolder run = RunFolder::open(path);
-  if (to_toml(read_recipe(run.recipe_path())) != to_toml(recipe))
-    throw Error(request.recipe + ": expected the recipe of the run in " + path + ", got another; resume with " +
-                run.recipe_path());
+  for (const RecipeChange& change : changes(read_recipe(run.recipe_path()), recipe))
+    if (!may_change(change.key))
+      throw Error(request.recipe + ": expected " + change.key + " of the run in " + path + ", which is " + change.before +
+                  ", got " + change.after + "; " + resume_command(path) + " goes on with it as it is");
   return run;
+}
+
+/// Puts the session where the run stands, and keeps what the recipe has new, such as more steps.
+void go_on(const Request& request, Session& session, const RunFolder& run, FileLock& claim) {
+  const ResumeOptions options{.changed_data = request.changed_data,
+                              .fall_back = request.fall_back,
+                              .set_aside = [](const std::string& problem) { std::cout << "set aside: " << problem << "\n"; }};
+  const auto hint = [&]() -> std::string {
+    const std::vector<Index> steps = run.checkpoints();
+    if (steps.size() < 2) return "";
+    return "; to go on from step " + std::to_string(steps[steps.size() - 2]) + ": " + resume_command(run.path()) + " --fall-back";
+  };
+  try {
+    isomer::resume(session, run, options);
+  } catch (const NotFinite& problem) {
+    throw NotFinite(problem.what() + hint());
+  } catch (const DamagedCheckpoint& problem) {
+    throw Error(problem.what() + hint());
+  }
+  if (changes(read_recipe(run.recipe_path()), session.recipe()).empty()) return;
+  write_text(run.recipe_path(), to_toml(session.recipe()));
+  claim = run.claim();  // the claim is one of the file that was there
 }
 
 /// The weights that the recipe says to begin with, unless the run has a checkpoint to go on from.
@@ -161,13 +186,13 @@ int train_request(const Request& request) {
   if (request.dry_run) return print_plan(request, session, memory, context);
   const OutlivesItsReader output;  // the record is metrics.jsonl
   const RunFolder run = folder_for(request, recipe, folder);
-  const FileLock claim = run.claim();
+  FileLock claim = run.claim();
   if (started) {
     write_text(run.start_path(), to_json(*started));
     print_start(*started);
   }
   if (request.resume) {
-    isomer::resume(session, run);
+    go_on(request, session, run, claim);
     std::cout << "going on after step " << session.steps_done() << std::endl;
   }
   const std::unique_ptr<Tensorboard> board = board_for(request, run);
@@ -194,6 +219,8 @@ Command train_command(Options& options) {
   options.add("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]");
   options.add("--from", request->from, "Begin with the weights of this run or model, where they fit (train.start)").value("RUN");
   options.flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
+  options.flag("--fall-back", request->fall_back, "Resume from the last checkpoint that can be read; damaged ones are set aside");
+  options.flag("--changed-data", request->changed_data, "Resume even if the files of the task are not as they were");
   options.flag("--print-config", request->print_config, "Print the recipe with every option of model, task and mixers, and stop");
   options.flag("--dry-run", request->dry_run, "Print parameters, memory and the time to expect, and stop");
   options.table(request->output);

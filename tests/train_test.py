@@ -170,7 +170,7 @@ def main():
         again = run(top / "whole")
         expect(again.returncode == 2 and "--resume" in again.stderr, "a folder with a run is refused: " + again.stderr)
         other = run(top / "whole", "--resume", "--set", "train.lr=1")
-        expect(other.returncode == 2 and "got another" in other.stderr, "another recipe is refused: " + other.stderr)
+        expect(other.returncode == 2 and "expected train.lr of the run" in other.stderr, "another recipe is refused: " + other.stderr)
         (top / "whole" / "checkpoints" / "latest" / "optimizer.safetensors").unlink()
         for name, *options in (["eval", "--examples", 4], ["generate", "--prompt", "1 2", "--tokens", 3]):
             used = isomer(name, top / "whole", *options)

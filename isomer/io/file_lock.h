@@ -17,7 +17,10 @@ class FileLock {
   [[nodiscard]] static bool is_held(const std::string& path);
 
   FileLock(FileLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  FileLock& operator=(FileLock&&) = delete;
+  FileLock& operator=(FileLock&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
   ~FileLock();
 
  private:

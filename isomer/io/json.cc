@@ -138,8 +138,9 @@ Json Json::parse(std::string_view text, std::string_view what) {
   try {
     return JsonParser::parse(text);
   } catch (const nlohmann::json::exception& problem) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
-    const std::string_view all = problem.what();
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: …; last read: …", and that may be any bytes
+    std::string_view all = problem.what();
+    all = all.substr(0, all.find("; last read: "));
     const std::size_t end = all.find("] ");
     fail(who.c_str(), "expected JSON, got a ", end == std::string_view::npos ? all : all.substr(end + 2));
   } catch (const Error& problem) {

@@ -46,11 +46,6 @@ bool finite(const TensorView& tensor) {
   }
 }
 
-void require_finite(const std::string& folder, const TensorViews& weights) {
-  for (const auto& [name, tensor] : weights)
-    if (!finite(tensor)) throw NotFinite(folder + kWeights + ": expected finite weights, got others in " + name);
-}
-
 std::string read_if_there(const std::string& path) { return fs::exists(path) ? read_text(path) : ""; }
 }  // namespace
 
@@ -65,8 +60,29 @@ std::vector<Index> checkpoint_steps(const std::string& run) {
   return steps;
 }
 
+RunPath run_path(const std::string& path) {
+  const std::size_t at = path.rfind('@');
+  if (at == std::string::npos || fs::exists(path)) return {.run = path};
+  const std::string run = path.substr(0, at), name = path.substr(at + 1);
+  const std::vector<Index> steps = checkpoint_steps(run);
+  if (steps.empty()) return {.run = path};  // the folder of no run: who opens it says so
+  std::error_code none;
+  const fs::path target = fs::read_symlink(run + "/checkpoints/" + name, none);
+  const std::optional<Index> step = step_of(target.empty() ? name : target.string());
+  if (step && std::ranges::binary_search(steps, *step)) return {.run = run, .step = step};
+  std::string all;
+  for (const Index there : steps) all += (all.empty() ? "step-" : ", step-") + std::to_string(there);
+  throw Error(path + ": expected one of the checkpoints " + all + ", got " + name);
+}
+
+void require_finite(const std::string& path, const TensorViews& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (!finite(tensor)) throw NotFinite(path + ": expected finite weights, got others in " + name);
+}
+
 std::string find_model(const std::string& path) {
   if (fs::exists(path + kConfig)) return path;
+  if (const RunPath at = run_path(path); at.step) return checkpoint_folder(at.run, *at.step);
   const std::vector<Index> steps = checkpoint_steps(path);
   if (!steps.empty()) return checkpoint_folder(path, steps.back());
   if (fs::exists(path + "/recipe.toml")) throw Error(path + ": expected a run with a checkpoint, got none");
@@ -77,14 +93,14 @@ ModelFiles read_model_files(const std::string& folder) {
   ModelFiles files{.config = {}, .weights = read_safetensors(folder + kWeights)};
   files.config = read_text(folder + kConfig);
   files.tokenizer = read_if_there(folder + kTokenizer);
-  require_finite(folder, views_of(files.weights));
+  require_finite(folder + kWeights, views_of(files.weights));
   return files;
 }
 
 MappedModelFiles map_model_files(const std::string& folder) {
   const bool sharded = fs::exists(folder + kWeights + ".index.json");
   const MappedSafetensors weights(sharded ? folder : folder + kWeights);
-  require_finite(folder, weights.views());
+  require_finite(folder + kWeights, weights.views());
   return {read_text(folder + kConfig), weights, read_if_there(folder + kTokenizer)};
 }
 

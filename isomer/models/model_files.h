@@ -6,6 +6,7 @@
 //   FOLDER/tokenizer.json       tokenizer.h; not there: tokens are numbers
 //
 //   const ModelFiles files = read_model_files(find_model("runs/text"));
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,19 @@ struct MappedModelFiles {
 /// The steps of the checkpoints in the folder of a run, ascending; empty if it is none.
 [[nodiscard]] std::vector<Index> checkpoint_steps(const std::string& run);
 [[nodiscard]] std::string checkpoint_folder(const std::string& run, Index step);
-/// The folder of the model that `path` stands for: itself, or the last checkpoint of a run. Throws Error when it is neither.
+/// A run, or with "@step-120" or "@best" behind it one of its checkpoints. Throws Error when the run does not have it, naming
+/// those that it has.
+struct RunPath {
+  std::string run;
+  std::optional<Index> step = {};  // not there: the last
+};
+[[nodiscard]] RunPath run_path(const std::string& path);
+/// The folder of the model that `path` stands for: itself, a checkpoint of a run, or its last one. Throws Error when it is
+/// nothing of these.
 [[nodiscard]] std::string find_model(const std::string& path);
 
+/// Throws NotFinite "PATH: …" naming the first tensor that is not finite.
+void require_finite(const std::string& path, const TensorViews& tensors);
 /// Throws Error "PATH: …" for a damaged file, and NotFinite naming the first weight that is not finite.
 [[nodiscard]] ModelFiles read_model_files(const std::string& folder);
 [[nodiscard]] MappedModelFiles map_model_files(const std::string& folder);

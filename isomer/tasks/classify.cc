@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "isomer/base/error.h"
+#include "isomer/base/hash.h"
 #include "isomer/io/corpus.h"
 #include "isomer/tasks/list.h"
 #include "isomer/tasks/own_text.h"
@@ -47,6 +48,9 @@ class Classify final : public Task {
       : Task(options), length_(std::size_t(options.size("length", 1, 1 << 20))), tokenizer_(own_text::tokenizer_of(options)) {
     require(!options.text("path").empty(), "classify", "expected a path, got none");
     std::array<Rows, kSplits.size()> rows = read(options);
+    for (const Rows& part : rows)
+      for (const std::vector<std::string>& row : part.rows)
+        for (const std::string& field : row) data_hash_ = hash_of(field, data_hash_ ^ kHashStart);
     name_labels(options, rows);
     for (const Split split : kSplits) add(split, rows[std::size_t(split)]);
     has_validation_ = !texts_[std::size_t(Split::validation)].empty();

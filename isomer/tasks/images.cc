@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "isomer/base/error.h"
+#include "isomer/base/hash.h"
 #include "isomer/io/idx.h"
 #include "isomer/tasks/list.h"
 
@@ -54,6 +55,8 @@ class Images final : public Task {
     for (Split split : {Split::train, Split::test}) {
       Pictures& pictures = pictures_[std::size_t(split)];
       pictures = read_pictures(path, split == Split::train ? "train" : "t10k");
+      for (const std::vector<unsigned char>* read : {&pictures.pixels, &pictures.labels})
+        data_hash_ = hash_of({reinterpret_cast<const char*>(read->data()), read->size()}, data_hash_ ^ kHashStart);
       std::uint64_t& size = sizes_[std::size_t(split)];
       size = size == 0 ? std::uint64_t(pictures.count) : std::min(size, std::uint64_t(pictures.count));
     }

@@ -180,4 +180,20 @@ void Task::fill(Split split, std::uint64_t first, Index B, Batch& batch) const {
   }
 }
 
+bool same_examples(const Task& a, const Task& b, Split split, Index count) {
+  constexpr Index kAtOnce = 64;
+  const Index examples = a.at_most(split, count);
+  if (b.at_most(split, count) != examples || a.shape().metric != b.shape().metric) return false;
+  Batch one, other;
+  for (Index first = 0; first < examples; first += kAtOnce) {
+    const Index some = std::min(kAtOnce, examples - first);
+    a.fill(split, std::uint64_t(first), some, one);
+    b.fill(split, std::uint64_t(first), some, other);
+    if (one.lengths != other.lengths || one.tokens != other.tokens || one.labels != other.labels || one.inputs != other.inputs ||
+        one.targets != other.targets)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace isomer

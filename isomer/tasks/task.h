@@ -7,6 +7,7 @@
 //   task->fill(Split::train, step * 64, 64, batch);   // allocates in the first call only
 //
 // One task is one short file beside this one that defines one `const TaskType`, and a line in tasks.cc.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -120,6 +121,12 @@ class Task {
   [[nodiscard]] std::uint64_t size(Split split) const { return sizes_[std::size_t(split)]; }
   /// Are there examples for evaluations during training, apart from those of the test?
   [[nodiscard]] bool has_validation() const { return has_validation_; }
+  /// How many different ones there are for one who asks for `count`.
+  [[nodiscard]] Index at_most(Split split, Index count) const {
+    return size(split) == 0 ? count : Index(std::min(std::uint64_t(count), size(split)));
+  }
+  /// Of what it has read from files; 0: nothing.
+  [[nodiscard]] std::uint64_t data_hash() const { return data_hash_; }
   /// Examples first … first + B − 1. Beyond size() they come again: those of train in another order each time.
   void fill(Split split, std::uint64_t first, Index B, Batch& batch) const;
   /// A token as a reader would write it.
@@ -142,6 +149,7 @@ class Task {
   TaskShape shape_;
   std::array<std::uint64_t, 3> sizes_{};
   bool has_validation_ = false;
+  std::uint64_t data_hash_ = 0;
   Index block_ = 1;  // examples in a row that stay together, because they have one length
   /// Sequences of at least this many tokens belong to train or test by their content, shorter ones to train: the splits
   /// never share one. 0: splits differ by their random numbers alone.
@@ -168,6 +176,8 @@ struct TaskType {
 
 /// The task's own options, then those that every task has: seed, train_examples, test_examples.
 [[nodiscard]] std::vector<OptionSpec> options_of(const TaskType& type);
+/// Is the value of such an option the path of a file or folder?
+[[nodiscard]] constexpr bool is_path(std::string_view option) { return option == "path"; }
 
 /// All tasks, in the order of the documentation.
 [[nodiscard]] std::span<const TaskType* const> tasks();
@@ -175,5 +185,8 @@ struct TaskType {
 [[nodiscard]] const TaskType& find_task(std::string_view name);
 /// Throws Error for an unknown option (naming the nearest), a value out of range or values that do not go together.
 [[nodiscard]] std::unique_ptr<Task> make_task(std::string_view name, const Settings& settings = {});
+
+/// Do both give the same examples to one who asks for the first `count` of a split?
+[[nodiscard]] bool same_examples(const Task& a, const Task& b, Split split, Index count);
 
 }  // namespace isomer

@@ -1,9 +1,11 @@
 // The bytes or tokens of a file, of a folder, or of a field of records: what the next one is, or which file they are from.
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "isomer/base/error.h"
+#include "isomer/base/hash.h"
 #include "isomer/io/bytes.h"
 #include "isomer/io/corpus.h"
 #include "isomer/tasks/list.h"
@@ -77,6 +79,7 @@ class Text final : public Task {
       : Task(options), length_(std::size_t(options.size("length", 1, 1 << 24))), tokenizer_(own_text::tokenizer_of(options)) {
     bytes_ = tokenizer_->name() == "bytes";
     Texts texts = read_texts(options, seed());
+    for (const std::string& text : texts) data_hash_ = hash_of(text, data_hash_ ^ kHashStart);
     for (const Split split : kSplits) add(split, std::move(texts[std::size_t(split)]));
     has_validation_ = options.number("validation_share", 0, 1) > 0;
     const auto expect_more = [&](Split split, const char* what) {
@@ -151,6 +154,7 @@ class Passages final : public Task {
     require(fs::is_directory(path), "text", "expected a folder of files to tell apart for label=file, got ", path);
     for (const fs::path& file : files_below(path))
       if (!fs::is_symlink(file)) files_.push_back(read_bytes(file, kMostCorpusBytes));
+    for (const auto& file : files_) data_hash_ = hash_of(std::as_bytes(std::span(file)), data_hash_ ^ kHashStart);
     require(files_.size() > 1, "text", "expected at least two files to tell apart in ", path, ", got ", files_.size());
     for (const auto& file : files_)
       require(std::min(file.size() - test_of(file), test_of(file)) >= length_, "text", "expected files of which both parts have ",

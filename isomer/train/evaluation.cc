@@ -1,31 +1,117 @@
 #include "isomer/train/evaluation.h"
 
+#include "isomer/base/error.h"
 #include "isomer/base/format.h"
 
 namespace isomer {
 
+namespace {
+/// The options that decide in the test what `option` decides in training.
+std::string test_options(const TaskType& type, const std::string& option) {
+  if (option == "test_examples") return "--examples";
+  const std::string twin = "test_" + (option.starts_with("train_") ? option.substr(6) : option);
+  std::string all;
+  for (const OptionSpec& other : options_of(type)) {
+    if (other.name == twin) return "task." + twin;
+    if (other.name.starts_with("test_") && other.name != "test_examples")
+      all.append(all.empty() ? "" : ", ").append("task.").append(other.name);
+  }
+  return all;
+}
+
+/// An option that is set, and not as the run has it, must reach the examples that are asked for.
+void require_effect(const Recipe& before, const Task& task, const EvalRequest& request) {
+  const Settings old = TaskOptions(task.type(), before.task_settings).values();
+  for (const std::string& setting : request.settings) {
+    const std::string option = setting.substr(5, setting.find('=') - 5);  // task.OPTION=VALUE
+    if (old.at(option) == task.options().at(option)) continue;
+    Settings without = task.options();
+    without[option] = old.at(option);
+    try {
+      if (!same_examples(task, *make_task(task.type().name, without), Split::test, request.examples)) continue;
+    } catch (const Error&) {
+      continue;  // the others do not go without it
+    }
+    const std::string right = test_options(task.type(), option);
+    throw Error(setting + " changes nothing in the test examples of " + std::string(task.type().name) +
+                (right.empty() ? "" : "; " + right + " does"));
+  }
+}
+
+EvalRequest with_values(EvalRequest request, const GridValues& values) {
+  for (const auto& [axis, value] : values) request.settings.push_back(axis + "=" + value);
+  return request;
+}
+
+std::string lengths_text(const EvalReport& eval, const char* between) {
+  const std::string longest = std::to_string(eval.longest);
+  return eval.shortest == eval.longest ? longest : std::to_string(eval.shortest) + between + longest;
+}
+}  // namespace
+
 EvalRow evaluate_run(const std::string& run, const EvalRequest& request, Context& context) {
-  const auto session = open_run_on(run, request.task, request.settings, context);
-  return {.run = run,
-          .task = session->recipe().task,
-          .step = session->steps_done(),
-          .eval = session->evaluate({.examples = request.examples, .batch = request.batch})};
+  return evaluate_grid(run, request, {}, context).front();
+}
+
+std::vector<EvalRow> evaluate_grid(const std::string& run, const EvalRequest& request, const std::vector<GridAxis>& axes,
+                                   Context& context) {
+  // Not a mistake of the run's recipe, which would be blamed for it.
+  if (!request.task.empty()) (void)find_task(request.task);
+  const auto session = open_run(run, context);
+  const Recipe own = session->recipe();
+  const std::string& task = request.task.empty() ? own.task : request.task;
+  const Recipe before = with_task(own, task, {});
+  const std::vector<GridValues> points = combinations(axes);
+  for (const GridValues& values : points) {
+    const EvalRequest here = with_values(request, values);
+    session->use_task_of(with_task(own, task, here.settings));
+    require_effect(before, session->task(), here);
+  }
+  std::vector<EvalRow> rows;
+  for (const GridValues& values : points) {
+    if (points.size() > 1) session->use_task_of(with_task(own, task, with_values(request, values).settings));
+    rows.push_back({.run = run,
+                    .task = task,
+                    .step = session->steps_done(),
+                    .set = values,
+                    .eval = session->evaluate({.examples = request.examples, .batch = request.batch})});
+  }
+  return rows;
 }
 
 Json to_json(const EvalRow& row) {
-  return Json::object({{"run", row.run},
-                       {"task", row.task},
-                       {"step", row.step},
-                       {"metric", name_of(row.eval.metric)},
-                       {"value", row.eval.value},
-                       {"loss", row.eval.loss},
-                       {"examples", row.eval.examples}});
+  Json json = Json::object({{"run", row.run},
+                            {"task", row.task},
+                            {"step", row.step},
+                            {"metric", name_of(row.eval.metric)},
+                            {"value", row.eval.value},
+                            {"loss", row.eval.loss},
+                            {"examples", row.eval.examples},
+                            {"split", name_of(Split::test)},
+                            {"shortest", row.eval.shortest},
+                            {"longest", row.eval.longest}});
+  if (!row.set.empty()) json.set("set", to_json(row.set));
+  return json;
 }
 
 std::string eval_text(const EvalRow& row) {
   return row.run + ", step " + std::to_string(row.step) + ", " + row.task + ": " + std::string(name_of(row.eval.metric)) + " " +
          text_of(row.eval.value) + ", loss " + text_of(row.eval.loss) + " on " + std::to_string(row.eval.examples) +
-         " test examples\n";
+         " examples of the test split, " + lengths_text(row.eval, " to ") + " long\n";
+}
+
+std::string eval_table(const std::vector<EvalRow>& rows) {
+  std::vector<Cells> all;
+  for (const EvalRow& row : rows) {
+    Cells cells = cells_of(row.set);
+    for (const Cell& cell : Cells{{std::string(name_of(row.eval.metric)), text_of(row.eval.value)},
+                                  {"loss", text_of(row.eval.loss)},
+                                  {"examples", std::to_string(row.eval.examples)},
+                                  {"long", lengths_text(row.eval, "-")}})
+      cells.push_back(cell);
+    all.push_back(std::move(cells));
+  }
+  return all.empty() ? "" : aligned(all.front(), all);
 }
 
 }  // namespace isomer

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "isomer/base/error.h"
+#include "isomer/base/format.h"
 #include "isomer/base/settings.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/train/session.h"
@@ -99,6 +100,12 @@ void in_point(const GridPoint& point, const Work& work) {
   }
 }
 
+/// A value of the grid: a number where it is one.
+Json value_of(const std::string& text) {
+  const std::optional<Json> number = Json::try_parse(text);
+  return number && number->is_number() ? *number : Json(text);
+}
+
 /// Shapes of tasks: making one may mean to read a file, and most points have the same.
 class Shapes {
  public:
@@ -124,27 +131,52 @@ std::vector<GridAxis> parse_grid(const std::vector<std::string>& texts) {
   return axes;
 }
 
-std::vector<GridPoint> grid_of(const std::vector<GridAxis>& axes, const std::string& recipe_path, const Overrides& overrides) {
+std::vector<GridValues> combinations(const std::vector<GridAxis>& axes) {
   std::size_t count = 1;
   for (const GridAxis& axis : axes) {
     count *= axis.values.size();
     require(count <= kMostPoints, "--grid", "expected at most ", kMostPoints, " combinations, got more");
   }
-  std::vector<GridPoint> points(count);
-  Shapes shapes;
-  std::set<std::string> names;
+  std::vector<GridValues> all(count);
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t rest = i, slow = count;
     for (const GridAxis& axis : axes) {
       slow /= axis.values.size();
-      points[i].values.emplace_back(axis.name, axis.values[rest / slow]);
+      all[i].emplace_back(axis.name, axis.values[rest / slow]);
       rest %= slow;
-      if (!points[i].name.empty()) points[i].name += ",";
-      points[i].name += file_name(axis.name + "=" + points[i].values.back().second);
     }
-    require(names.insert(points[i].name).second, "--grid", "expected values that differ in letters and digits, got ",
-            points[i].name, " twice");
-    in_point(points[i], [&] { points[i].recipe = recipe_at(axes, points[i], recipe_path, overrides); });
+  }
+  return all;
+}
+
+Json to_json(const GridValues& values) {
+  Json set = Json::object();
+  for (const auto& [axis, value] : values) set.set(axis, value_of(value));
+  return set;
+}
+
+Cells cells_of(const GridValues& values) {
+  Cells cells;
+  for (const auto& [axis, text] : values) {
+    const Json value = value_of(text);
+    cells.push_back({axis, value.is_string() ? text : value.is_integer() ? value.dump() : text_of(value.number())});
+  }
+  return cells;
+}
+
+std::vector<GridPoint> grid_of(const std::vector<GridAxis>& axes, const std::string& recipe_path, const Overrides& overrides) {
+  std::vector<GridPoint> points;
+  Shapes shapes;
+  std::set<std::string> names;
+  for (const GridValues& values : combinations(axes)) {
+    GridPoint& point = points.emplace_back(GridPoint{.name = {}, .values = values, .recipe = {}});
+    for (const auto& [axis, value] : values) {
+      if (!point.name.empty()) point.name += ",";
+      point.name += file_name(axis + "=" + value);
+    }
+    require(names.insert(point.name).second, "--grid", "expected values that differ in letters and digits, got ", point.name,
+            " twice");
+    in_point(point, [&] { point.recipe = recipe_at(axes, point, recipe_path, overrides); });
   }
   drop_options_of_other_points(points);
   for (GridPoint& point : points)

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "isomer/io/table.h"
 #include "isomer/tasks/task.h"
 #include "isomer/train/recipe.h"
 
@@ -23,9 +24,15 @@ struct GridAxis {
   std::vector<std::string> values;
 };
 
+/// A value of every axis, with its name.
+using GridValues = std::vector<std::pair<std::string, std::string>>;
+/// {"lr": 1e-3}: numbers where they are some.
+[[nodiscard]] Json to_json(const GridValues& values);
+[[nodiscard]] Cells cells_of(const GridValues& values);
+
 struct GridPoint {
-  std::string name;                                         // "mixer=gla,lr=1e-3", good as the name of a folder
-  std::vector<std::pair<std::string, std::string>> values;  // by axis
+  std::string name;   // "mixer=gla,lr=1e-3", good as the name of a folder
+  GridValues values;  // by axis
   Recipe recipe;
   Metric metric = Metric::token_accuracy;  // of its task
 };
@@ -34,7 +41,10 @@ struct GridPoint {
 /// and for a key or a value that is there twice.
 [[nodiscard]] std::vector<GridAxis> parse_grid(const std::vector<std::string>& texts);
 
-/// The last axis changes fastest. Every recipe has been tried: a model can be made of it. Throws Error with the point's name.
+/// All combinations. The last axis changes fastest.
+[[nodiscard]] std::vector<GridValues> combinations(const std::vector<GridAxis>& axes);
+
+/// The combinations as recipes. Every recipe has been tried: a model can be made of it. Throws Error with the point's name.
 [[nodiscard]] std::vector<GridPoint> grid_of(const std::vector<GridAxis>& axes, const std::string& recipe_path,
                                              const Overrides& overrides);
 

@@ -1,6 +1,7 @@
 #include "isomer/train/recipe.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -75,8 +76,10 @@ void bind(Recipe& r, Binder& b) {
   b.size("train.log_every", t.log_every, 0);
   b.size("train.eval_every", t.eval_every, 0);
   b.size("train.save_every", t.save_every, 0);
+  b.number("train.save_minutes", t.save_minutes, 0, kHuge);
   b.size("train.eval_examples", t.eval_examples, 1);
   b.size("train.keep", t.keep, 1);
+  b.flag("train.keep_best", t.keep_best);
   b.number("train.stop_at", t.stop_at, 0, kHuge);
   b.text("train.freeze", t.freeze);
   b.size("train.patience", t.patience, 0);
@@ -179,6 +182,27 @@ class Writer : public Binder {
   std::string table_, text_;
 };
 
+/// Every key with its value, as a text.
+class Values : public Binder {
+ public:
+  explicit Values(Recipe recipe) {
+    bind(recipe, *this);
+    all["task.name"] = recipe.task;
+    for (const auto& [option, value] : recipe.task_settings) all["task." + option] = value;
+    for (const auto& [preset, settings] : recipe.mixers)
+      for (const auto& [option, value] : settings) all["mixer." + preset + "." + option] = value;
+  }
+  void number(const char* key, double& value, double, double) override { all[key] = toml_number(value); }
+  void size(const char* key, Index& value, Index) override { all[key] = std::to_string(value); }
+  void flag(const char* key, bool& value) override { all[key] = value ? "true" : "false"; }
+  void choice(const char* key, std::string& value, const std::vector<std::string>&) override { all[key] = value; }
+  void text(const char* key, std::string& value) override { all[key] = value; }
+  void list(const char* key, std::vector<std::string>& value) override {
+    for (const std::string& item : value) all[key] += (all[key].empty() ? "" : ",") + item;
+  }
+  std::map<std::string, std::string> all;
+};
+
 class Names : public Binder {
  public:
   void number(const char* key, double&, double, double) override { keys.emplace_back(key); }
@@ -206,6 +230,8 @@ void shorten_warmup(Recipe& recipe, const TomlFile& file) {
     if (entry.key == "train.steps" && !parse_number(entry.text, before)) return;
   if (train.warmup <= before) train.warmup = train.warmup * train.steps / before;
 }
+
+std::string whole_path(const std::string& path) { return std::filesystem::absolute(path).lexically_normal(); }
 
 /// mixer.PRESET.option and task.option belong to others, who check them.
 bool belongs_to_others(Recipe& recipe, const TomlEntry& entry) {
@@ -251,7 +277,9 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   EntryReader reader(recipe, entries);
   bind(recipe, reader);
   // The run that begins with it may be resumed from anywhere.
-  if (std::string& start = recipe.train.start; !start.empty()) start = std::filesystem::absolute(start).lexically_normal();
+  if (std::string& start = recipe.train.start; !start.empty()) start = whole_path(start);
+  for (auto& [option, value] : recipe.task_settings)
+    if (is_path(option) && !value.empty()) value = whole_path(value);
   const std::vector<std::string> known = recipe_keys();
   for (const TomlEntry& entry : entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end())
@@ -299,7 +327,7 @@ Recipe with_task(Recipe recipe, const std::string& task, const Overrides& option
   for (const std::string& text : options) {
     const TomlEntry entry = override_of(text);
     require(entry.key.starts_with("task.") && entry.key != "task.name", "--set",
-            "expected an option of the task (task.length=256), got ", text);
+            "expected an option of the task (task.pairs=16), got ", text);
     recipe.lines[entry.key] = entry.line;
     (void)belongs_to_others(recipe, entry);
   }
@@ -328,6 +356,24 @@ std::vector<std::string> layers_of(const ModelRecipe& model) {
           once.size(), " times ", model.repeat);
   for (Index i = 0; i < model.repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;
+}
+
+std::vector<RecipeChange> changes(const Recipe& before, const Recipe& after) {
+  const std::map<std::string, std::string> old = Values(before).all, next = Values(after).all;
+  std::vector<RecipeChange> all;
+  for (const auto& [key, value] : old)
+    if (const auto found = next.find(key); found == next.end() || found->second != value)
+      all.push_back({key, value, found == next.end() ? "nothing" : found->second});
+  for (const auto& [key, value] : next)
+    if (!old.contains(key)) all.push_back({key, "nothing", value});
+  return all;
+}
+
+bool may_change(const std::string& key) {
+  constexpr std::array<std::string_view, 10> kFree{
+      "train.patience",     "train.steps",         "train.log_every", "train.eval_every", "train.save_every",
+      "train.save_minutes", "train.eval_examples", "train.keep",      "train.keep_best",  "train.stop_at"};
+  return std::ranges::find(kFree, key) != kFree.end() || (key.starts_with("task.") && is_path(key.substr(5)));
 }
 
 std::string to_toml(const Recipe& recipe) {

@@ -56,11 +56,13 @@ struct TrainRecipe {
   double short_probability = 0.5, anneal = 0.1;
   // When to look, save and stop.
   Index log_every = 0, eval_every = 0, save_every = 0;  // 0: 200, 10 and 5 times a run
+  double save_minutes = 5;                              // save at least so often, too; 0: only at steps
   Index eval_examples = 512, keep = 2;
-  std::string freeze;  // parts of names, "mixer.psi,mixer.features": such parameters stay as they start; empty: none
-  std::string start;   // begin with the weights of this run or model, where they fit; empty: with random ones
-  double stop_at = 0;  // stop once the metric of an evaluation reaches it; 0: never
-  Index patience = 0;  // stop after so many evaluations in a row without a better one; 0: never
+  bool keep_best = false;  // the checkpoint of the best evaluation stays, as checkpoints/best
+  std::string freeze;      // parts of names, "mixer.psi,mixer.features": such parameters stay as they start; empty: none
+  std::string start;       // begin with the weights of this run or model, where they fit; empty: with random ones
+  double stop_at = 0;      // stop once the metric of an evaluation reaches it; 0: never
+  Index patience = 0;      // stop after so many evaluations in a row without a better one; 0: never
 };
 
 struct Recipe {
@@ -96,6 +98,14 @@ using Overrides = std::vector<std::string>;
 
 /// The layers, written out: repetitions in the list and of the list.
 [[nodiscard]] std::vector<std::string> layers_of(const ModelRecipe& model);
+
+/// A key whose values differ.
+struct RecipeChange {
+  std::string key, before, after;
+};
+[[nodiscard]] std::vector<RecipeChange> changes(const Recipe& before, const Recipe& after);
+/// May the key change while a run trains? Those that say how long it trains, when it looks and saves, and where its data is.
+[[nodiscard]] bool may_change(const std::string& key);
 
 /// The whole recipe with every key of model and training filled in: reading it again gives the same recipe.
 [[nodiscard]] std::string to_toml(const Recipe& recipe);

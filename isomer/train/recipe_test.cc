@@ -166,5 +166,20 @@ TEST(Recipe, PutsThePlaceInFrontOfOthersMessages) {
             "small.toml:8: mqar: expected an even length, got 65");
 }
 
+TEST(Recipe, KnowsWhatDiffersAndWhatMay) {
+  const std::string text = "[task]\nname = \"text\"\npath = \"/a/./b\"\n[mixer.softmax]\nheads = 2\n";
+  const auto with = [&](const Overrides& overrides) { return parse_recipe(parse_toml(text, "r.toml"), overrides); };
+  EXPECT_EQ(with({}).task_settings.at("path"), "/a/b");
+  EXPECT_TRUE(with({"task.path=c"}).task_settings.at("path").starts_with("/"));
+  EXPECT_TRUE(changes(with({}), with({})).empty());
+  const std::vector<RecipeChange> found = changes(with({}), with({"train.steps=7", "mixer.softmax.heads=4", "task.length=9"}));
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].key + " " + found[0].before + " " + found[0].after, "mixer.softmax.heads 2 4");
+  EXPECT_EQ(found[1].key + " " + found[1].before + " " + found[1].after, "train.steps 1000 7");
+  EXPECT_EQ(found[2].key + " " + found[2].before + " " + found[2].after, "task.length nothing 9");
+  for (const char* key : {"train.steps", "train.keep", "task.path"}) EXPECT_TRUE(may_change(key)) << key;
+  for (const char* key : {"train.lr", "train.seed", "task.length", "model.width"}) EXPECT_FALSE(may_change(key)) << key;
+}
+
 }  // namespace
 }  // namespace isomer

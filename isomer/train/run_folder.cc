@@ -5,6 +5,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/io/atomic_file.h"
+#include "isomer/io/json.h"
 #include "isomer/io/safetensors.h"
 #include "isomer/io/text.h"
 
@@ -29,7 +30,8 @@ bool RunFolder::is_run(const std::string& path) { return fs::exists(RunFolder(pa
 void RunFolder::expect_none(const std::string& path) {
   if (is_run(path))
     throw Error(path +
-                ": expected a folder without a run, got one with recipe.toml; go on with it by --resume or take another --out");
+                ": expected a folder without a run, got one with recipe.toml; go on with it by isomer train --resume or take "
+                "another --out");
 }
 
 RunFolder RunFolder::create(const std::string& path, const std::string& recipe) {
@@ -53,8 +55,8 @@ FileLock RunFolder::claim() const {
 
 std::vector<Index> RunFolder::checkpoints() const { return checkpoint_steps(path_); }
 
-void RunFolder::point_latest(Index step) const {
-  const std::string link = path_ + "/checkpoints/latest", fresh = link + ".new";
+void RunFolder::point(const std::string& name, Index step) const {
+  const std::string link = path_ + "/checkpoints/" + name, fresh = link + ".new";
   std::error_code problem;
   fs::remove(fresh, problem);
   fs::create_directory_symlink("step-" + std::to_string(step), fresh, problem);
@@ -80,11 +82,11 @@ void RunFolder::save(const Checkpoint& checkpoint, Index keep) const {
     throw;
   }
   sync_folder(folder);
-  point_latest(checkpoint.step);
+  point("latest", checkpoint.step);
   sync_folder(folder);
   const std::vector<Index> steps = checkpoints();
   for (std::size_t i = 0; i + std::size_t(keep) < steps.size(); ++i)
-    if (steps[i] != checkpoint.step) fs::remove_all(checkpoint_folder(path_, steps[i]), problem);
+    if (steps[i] != checkpoint.step && steps[i] != best_step()) fs::remove_all(checkpoint_folder(path_, steps[i]), problem);
 }
 
 void RunFolder::tidy() const {
@@ -93,7 +95,7 @@ void RunFolder::tidy() const {
   for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints", none))
     if (entry.path().filename().string().starts_with("writing-")) halves.push_back(entry.path());
   for (const fs::path& half : halves) fs::remove_all(half, none);
-  if (has_checkpoint()) point_latest(latest_step());
+  if (has_checkpoint()) point("latest", latest_step());
 }
 
 bool RunFolder::has_checkpoint() const { return !checkpoints().empty(); }
@@ -109,19 +111,38 @@ std::string RunFolder::latest_text(const std::string& file) const {
   return steps.empty() ? "" : read_text(checkpoint_folder(path_, steps.back()) + "/" + file);
 }
 
-Checkpoint RunFolder::load_model(Index step) const {
-  const std::string from = checkpoint_folder(path_, step);
-  return {.step = step, .model = read_model_files(from), .optimiser = {}, .state = read_text(from + "/state.json")};
+void RunFolder::mark_best(Index step) const { point("best", step); }
+
+std::optional<Index> RunFolder::best_step() const {
+  return fs::exists(path_ + "/checkpoints/best") ? run_path(path_ + "@best").step : std::nullopt;
+}
+
+void RunFolder::set_aside(Index step) const {
+  const std::string aside = path_ + "/checkpoints/damaged-" + std::to_string(step);
+  std::error_code problem;
+  fs::remove_all(aside, problem);
+  fs::rename(checkpoint_folder(path_, step), aside, problem);
+  if (problem) cannot_write(aside, problem.message());
+}
+
+Checkpoint RunFolder::load_model(std::optional<Index> step) const {
+  const Index at = step ? *step : latest_step();
+  const std::string from = checkpoint_folder(path_, at);
+  Checkpoint checkpoint{.step = at, .model = read_model_files(from), .optimiser = {}, .state = {}, .folder = from};
+  checkpoint.state = read_text(checkpoint.file("state.json"));
+  (void)Json::parse(checkpoint.model.config, checkpoint.file("config.json"));
+  (void)Json::parse(checkpoint.state, checkpoint.file("state.json"));
+  return checkpoint;
 }
 
 Checkpoint RunFolder::load(Index step) const {
   Checkpoint checkpoint = load_model(step);
-  checkpoint.optimiser = read_safetensors(checkpoint_folder(path_, step) + "/optimizer.safetensors");
+  const std::string optimiser = checkpoint.file("optimizer.safetensors");
+  checkpoint.optimiser = read_safetensors(optimiser);
+  require_finite(optimiser, views_of(checkpoint.optimiser));
   return checkpoint;
 }
 
 Checkpoint RunFolder::load_latest() const { return load(latest_step()); }
-
-Checkpoint RunFolder::load_latest_model() const { return load_model(latest_step()); }
 
 }  // namespace isomer

@@ -55,6 +55,37 @@ TEST_F(RunFolderTest, ACheckpointThatWasCutOffIsNotOne) {
   EXPECT_FALSE(fs::exists(path_ + "/checkpoints/writing-10"));
 }
 
+TEST_F(RunFolderTest, KeepsTheBestBesideTheNewest) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  EXPECT_EQ(folder.best_step(), std::nullopt);
+  for (const Index step : {5, 10, 15, 20}) {
+    folder.save(at(step), 2);
+    if (step == 5) folder.mark_best(step);
+  }
+  EXPECT_EQ(folder.checkpoints(), (std::vector<Index>{5, 15, 20}));
+  EXPECT_EQ(folder.best_step(), 5);
+  EXPECT_EQ(run_path(path_ + "@best").step, 5);
+  EXPECT_EQ(find_model(path_ + "@step-15"), path_ + "/checkpoints/step-15");
+  EXPECT_EQ(error_of([&] { (void)find_model(path_ + "@step-10"); }),
+            path_ + "@step-10: expected one of the checkpoints step-5, step-15, step-20, got step-10");
+  folder.mark_best(20);
+  folder.save(at(25), 2);
+  EXPECT_EQ(folder.checkpoints(), (std::vector<Index>{20, 25})) << "what was the best before goes";
+}
+
+TEST_F(RunFolderTest, SetsADamagedCheckpointAside) {
+  const RunFolder folder = RunFolder::create(path_, "");
+  for (const Index step : {5, 10}) folder.save(at(step), 2);
+  const std::string file = path_ + "/checkpoints/step-10/state.json";
+  std::ofstream(file) << "{";
+  EXPECT_TRUE(error_of([&] { (void)folder.load_latest(); }).starts_with(file + ": expected JSON, got "));
+  folder.set_aside(10);
+  folder.tidy();
+  EXPECT_EQ(folder.load_latest().step, 5);
+  EXPECT_EQ(fs::read_symlink(path_ + "/checkpoints/latest").string(), "step-5");
+  EXPECT_TRUE(fs::exists(path_ + "/checkpoints/damaged-10/model.safetensors"));
+}
+
 TEST_F(RunFolderTest, IsTidyAfterAKill) {
   const RunFolder folder = RunFolder::create(path_, "");
   for (const Index step : {5, 10}) folder.save(at(step), 2);
@@ -76,7 +107,7 @@ TEST_F(RunFolderTest, WhoDoesNotTrainReadsNoOptimiser) {
   const RunFolder folder = RunFolder::create(path_, "");
   folder.save(at(5), 2);
   fs::remove(path_ + "/checkpoints/step-5/optimizer.safetensors");
-  const Checkpoint last = folder.load_latest_model();
+  const Checkpoint last = folder.load_model();
   EXPECT_EQ(last.step, 5);
   EXPECT_EQ(last.model.weights.at("w").data<float>()[0], 5);
   EXPECT_EQ(last.model.config, "{}");
@@ -107,9 +138,10 @@ TEST_F(RunFolderTest, RefusesWhatIsNoRunAndWhatIsOneAlready) {
   EXPECT_EQ(error_of([&] { (void)RunFolder::open(path_); }),
             path_ + ": expected the folder of a run (with recipe.toml), got none");
   const RunFolder folder = RunFolder::create(path_, "");
-  EXPECT_EQ(
-      error_of([&] { (void)RunFolder::create(path_, ""); }),
-      path_ + ": expected a folder without a run, got one with recipe.toml; go on with it by --resume or take another --out");
+  EXPECT_EQ(error_of([&] { (void)RunFolder::create(path_, ""); }),
+            path_ +
+                ": expected a folder without a run, got one with recipe.toml; go on with it by isomer train --resume or take "
+                "another --out");
   EXPECT_EQ(error_of([&] { (void)folder.load_latest(); }), path_ + ": expected a run with a checkpoint, got none");
   fs::create_directories(path_ + "/checkpoints/step-3");
   EXPECT_NE(error_of([&] { (void)folder.load_latest(); }).find("step-3/model.safetensors"), std::string::npos);

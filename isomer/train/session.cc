@@ -16,16 +16,32 @@ constexpr int kStateVersion = 1;
 // Streams of random numbers beside those of parameters and data.
 constexpr std::uint64_t kWindowStream = 0x77696e646f77;
 
-/// The step where the checkpoint was made. Throws Error if it is of a newer version.
-Index step_of(const Checkpoint& checkpoint) {
+/// What a checkpoint says of its run. Throws Error if it is of a newer version.
+struct SavedState {
+  Index step = 0;
+  std::string data = {};  // the hash of what the task had read
+};
+
+SavedState state_of(const Checkpoint& checkpoint) {
   try {
     const Json state = Json::parse(checkpoint.state, "file");
     const Index version = state.at("version").integer();
     if (version > kStateVersion)
       throw Error("expected version " + std::to_string(kStateVersion) + " or older, got " + std::to_string(version));
-    return state.at("step").integer();
+    SavedState saved{.step = state.at("step").integer()};
+    if (const Json* const data = state.find("data")) saved.data = data->text();
+    return saved;
   } catch (const Error& problem) {
-    throw Error(std::string("state.json: ") + problem.what());
+    throw Error(checkpoint.file("state.json") + ": " + problem.what());
+  }
+}
+
+/// Names the file in what goes wrong with its contents.
+void read_from(const std::string& file, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& problem) {
+    throw Error(file + ": " + problem.what());
   }
 }
 
@@ -53,6 +69,14 @@ const Task& Session::task() const {
   require_fit(config_, task->shape(), recipe_.task);
   task_ = std::move(task);
   return *task_;
+}
+
+void Session::use_task_of(const Recipe& recipe) {
+  recipe_.task = recipe.task;
+  recipe_.task_settings = recipe.task_settings;
+  recipe_.lines = recipe.lines;
+  task_.reset();
+  (void)task();
 }
 
 void Session::prepare() {
@@ -176,8 +200,12 @@ EvalReport Session::evaluate(const EvalOptions& options) {
   Tape<float> tape(context_, Record::no);
   Score score;
   double loss = 0, labels = 0;
+  Index shortest = task_->shape().length, longest = 0;
   for (Index first = 0; first < examples; first += size) {
     task_->fill(options.split, std::uint64_t(options.first + first), std::min(size, examples - first), batch_);
+    const auto [least, most] = std::ranges::minmax(batch_.lengths);
+    shortest = std::min(shortest, least);
+    longest = std::max(longest, most);
     const ModelResult result = model_->loss(tape, input_of(batch_));
     loss += result.loss * double(result.count);
     labels += double(result.count);
@@ -190,12 +218,26 @@ EvalReport Session::evaluate(const EvalOptions& options) {
     tape.clear();
   }
   const Metric metric = task_->shape().metric;
-  return {.loss = loss / labels, .value = score.value(metric), .metric = metric, .examples = examples, .split = options.split};
+  return {.loss = loss / labels,
+          .value = score.value(metric),
+          .metric = metric,
+          .examples = examples,
+          .shortest = shortest,
+          .longest = longest,
+          .split = options.split};
 }
 
 Checkpoint Session::checkpoint(const std::string& extra_json) {
-  const Json state = Json::object(
-      {{"extra", Json::parse(extra_json, "extra")}, {"seed", recipe_.train.seed}, {"step", done_}, {"version", kStateVersion}});
+  // No checkpoint is better than one that nobody can go on from.
+  for (const Parameter<float>& p : parameters_.all())
+    if (!std::ranges::all_of(p.values(), [](float x) { return std::isfinite(x); }))
+      throw NotFinite("step " + std::to_string(done_) + ": the weights are not finite; " + p.name() + " is the first of them");
+  Json state = Json::object();
+  if (task_ && task_->data_hash() != 0) state.set("data", std::to_string(task_->data_hash()));
+  state.set("extra", Json::parse(extra_json, "extra"));
+  state.set("seed", recipe_.train.seed);
+  state.set("step", done_);
+  state.set("version", kStateVersion);
   std::string tokenizer = tokenizer_;
   if (config_.vocabulary > 0 && task_) tokenizer = tokenizer_of(*task_)->to_json();
   return {.step = done_,
@@ -205,42 +247,46 @@ Checkpoint Session::checkpoint(const std::string& extra_json) {
 }
 
 void Session::resume(const Checkpoint& checkpoint) {
-  const Index step = step_of(checkpoint);
-  expect_same(model_config(checkpoint.model.config, "config.json"), config_);
-  parameters_.assign(checkpoint.model.weights);
-  optimiser().load(checkpoint.optimiser);
+  const Index step = state_of(checkpoint).step;
+  expect_same(model_config(checkpoint.model.config, checkpoint.file("config.json")), config_);
+  resume_weights(checkpoint);
+  read_from(checkpoint.file("optimizer.safetensors"), [&] { optimiser().load(checkpoint.optimiser); });
   done_ = step;
 }
 
+bool Session::has_data_of(const Checkpoint& checkpoint) const {
+  const std::string data = state_of(checkpoint).data;
+  return data.empty() || data == std::to_string(task().data_hash());
+}
+
 void Session::resume_weights(const Checkpoint& checkpoint) {
-  parameters_.assign(checkpoint.model.weights);
+  read_from(checkpoint.file("model.safetensors"), [&] { parameters_.assign(checkpoint.model.weights); });
   tokenizer_ = checkpoint.model.tokenizer;
   done_ = checkpoint.step;
 }
 
 namespace {
 std::unique_ptr<Session> opened(const Recipe& recipe, const Checkpoint& checkpoint, Context& context) {
-  (void)step_of(checkpoint);
-  auto session = std::make_unique<Session>(recipe, model_config(checkpoint.model.config, "config.json"), context);
+  (void)state_of(checkpoint);
+  auto session =
+      std::make_unique<Session>(recipe, model_config(checkpoint.model.config, checkpoint.file("config.json")), context);
   session->resume_weights(checkpoint);
   return session;
 }
 }  // namespace
 
 std::unique_ptr<Session> open_run(const std::string& path, Context& context) {
-  const RunFolder folder = RunFolder::open(path);
-  return opened(read_recipe(folder.recipe_path()), folder.load_latest_model(), context);
+  const RunPath at = run_path(path);
+  const RunFolder folder = RunFolder::open(at.run);
+  return opened(read_recipe(folder.recipe_path()), folder.load_model(at.step), context);
 }
 
 std::unique_ptr<Session> open_run_on(const std::string& path, const std::string& task, const Overrides& options,
                                      Context& context) {
   // Not a mistake of the run's recipe, which would be blamed for it.
   if (!task.empty()) (void)find_task(task);
-  const RunFolder folder = RunFolder::open(path);
-  const Checkpoint checkpoint = folder.load_latest_model();
-  const Recipe recipe = read_recipe(folder.recipe_path());
-  auto session = opened(with_task(recipe, task.empty() ? recipe.task : task, options), checkpoint, context);
-  (void)session->task();
+  auto session = open_run(path, context);
+  session->use_task_of(with_task(session->recipe(), task.empty() ? session->recipe().task : task, options));
   return session;
 }
 

@@ -39,6 +39,7 @@ struct EvalReport {
   double loss = 0, value = 0;  // of the task's metric
   Metric metric = Metric::token_accuracy;
   Index examples = 0;
+  Index shortest = 0, longest = 0;  // tokens, or vectors, of an example
   Split split = Split::test;
 };
 
@@ -71,16 +72,22 @@ class Session {
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   /// Throws Error when it does not fit the model, or when its data is not there.
   [[nodiscard]] const Task& task() const;
+  /// Another task for the same weights; see with_task(). Throws Error as task() does.
+  void use_task_of(const Recipe& recipe);
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] Model<float>& model() { return *model_; }
   [[nodiscard]] Parameters<float>& parameters() { return parameters_; }
 
-  /// Parameters, optimiser and step; `extra` goes into state.json beside them.
+  /// Parameters, optimiser and step; `extra` goes into state.json beside them. Throws NotFinite for weights that are not finite.
   [[nodiscard]] Checkpoint checkpoint(const std::string& extra_json = "{}");
   /// Throws Error when the checkpoint is of another model, or of a newer version.
   void resume(const Checkpoint& checkpoint);
+  /// Has the task read what it had read when the checkpoint was made?
+  [[nodiscard]] bool has_data_of(const Checkpoint& checkpoint) const;
   /// The weights alone, to look at how they do on another task.
   void resume_weights(const Checkpoint& checkpoint);
+  /// For a model that reads and writes as the other one does.
+  void take_tokenizer(const Session& other) { tokenizer_ = other.tokenizer_; }
 
  private:
   void prepare();
@@ -109,8 +116,9 @@ class Session {
   Index done_ = 0;
 };
 
-/// The session of a run with the weights of its last checkpoint, to look at and to evaluate; trainer.h resumes training. The data
-/// of its task is needed by evaluate() alone; load_model() (models/model_folder.h) gives the model without a session.
+/// The session of a run with the weights of its last checkpoint, or of another one (run_path() in models/model_files.h), to look
+/// at and to evaluate; trainer.h resumes training. The data of its task is needed by evaluate() alone; load_model()
+/// (models/model_folder.h) gives the model without a session.
 [[nodiscard]] std::unique_ptr<Session> open_run(const std::string& path, Context& context);
 /// The run's weights on another task, or on its own (empty) with other options; see with_task(). Throws Error when its model
 /// cannot read the task's inputs or give its answers.

@@ -50,6 +50,14 @@ TEST(Session, RefusesAStateThatItCannotRead) {
   EXPECT_TRUE(error_with("{").starts_with("state.json: file: expected JSON, got a parse error at line 1, column 2"));
 }
 
+TEST(Session, SavesNoWeightsThatAreNotFinite) {
+  Context context(1);
+  Session session(small_recipe(), context);
+  fill(session, "norm.weight", std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(tests::error_of([&] { (void)session.checkpoint(); }),
+            "step 0: the weights are not finite; norm.weight is the first of them");
+}
+
 TEST(Session, NamesTheLayerThatSpoilsTheGradientOfAFiniteLoss) {
   Context context(1);
   Session session(small_recipe(), context);
@@ -176,7 +184,7 @@ TEST_F(OpenRunOn, RefusesWhatTheModelCannotDo) {
   EXPECT_EQ(error_of("regression", {}), "regression: expected a task for models of the kind language, got one for regression");
   EXPECT_EQ(error_of("mqqar", {}), "unknown task mqqar, did you mean mqar?");
   EXPECT_EQ(error_of("induction", {"task.pairs=2"}), "--set: induction: unknown option pairs");
-  EXPECT_EQ(error_of("", {"train.batch=2"}), "--set: expected an option of the task (task.length=256), got train.batch=2");
+  EXPECT_EQ(error_of("", {"train.batch=2"}), "--set: expected an option of the task (task.pairs=16), got train.batch=2");
 }
 
 }  // namespace

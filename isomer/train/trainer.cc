@@ -1,7 +1,9 @@
 #include "isomer/train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "isomer/base/error.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/json.h"
 #include "isomer/train/stopping.h"
@@ -17,6 +19,7 @@ Index interval(Index given, Index steps, Index times) { return given > 0 ? given
 
 /// What a checkpoint remembers of the loop itself: "extra" in state.json.
 struct Progress {
+  Index step = 0;
   std::size_t lines = 0;
   double seconds = 0;
   bool finished = false;  // every step is done, or it has learned enough
@@ -24,6 +27,10 @@ struct Progress {
 
   [[nodiscard]] std::string text() const {
     return Json::object({{"finished", finished}, {"metrics_lines", lines}, {"seconds", seconds}}).dump();
+  }
+  /// Is there nothing more to do? The recipe may have got more steps, or another goal.
+  [[nodiscard]] bool is_over(const TrainRecipe& recipe, const Stopping& stopping) const {
+    return finished && (step >= recipe.steps || stopping.reached_goal() || stopping.out_of_patience());
   }
 };
 
@@ -33,16 +40,29 @@ Progress last_progress(const RunFolder& folder) {
     const Json state = Json::parse(folder.latest_text("state.json"), "file");
     const Json& extra = state.at("extra");
     const Json* const finished = extra.find("finished");
-    return {.lines = std::size_t(extra.at("metrics_lines").integer()),
+    return {.step = state.at("step").integer(),
+            .lines = std::size_t(extra.at("metrics_lines").integer()),
             .seconds = extra.at("seconds").number(),
             .finished = finished != nullptr && finished->boolean()};
   } catch (const Error& problem) {
-    throw Error(folder.path() + ": state.json: " + problem.what());
+    throw Error(checkpoint_folder(folder.path(), folder.latest_step()) + "/state.json: " + problem.what());
   }
 }
 
 /// What is looked at during training: the test is for the end, where a task keeps other examples for it.
 Split watched_split(const Task& task) { return task.has_validation() ? Split::validation : Split::test; }
+
+/// The evaluation that the checkpoint called best is of: of equal ones that with the lower loss.
+struct Best {
+  Index step = 0;
+  double value = 0, loss = 0;
+
+  void look(const EvalLine& eval) {
+    if (!std::isfinite(eval.value)) return;
+    const bool better = lower_is_better(eval.metric) ? eval.value < value : eval.value > value;
+    if (step == 0 || better || (eval.value == value && eval.loss < loss)) *this = {eval.step, eval.value, eval.loss};
+  }
+};
 
 class Loop {
  public:
@@ -53,13 +73,16 @@ class Loop {
         recipe_(session.recipe().train),
         stopping_(recipe_, lower_is_better(session.task().shape().metric)) {
     for (const MetricsLine& line : folder.metrics().read()) {
-      if (const auto* look = std::get_if<EvalLine>(&line)) stopping_.enough(look->value);
+      if (const auto* look = std::get_if<EvalLine>(&line)) {
+        stopping_.enough(look->value);
+        best_.look(*look);
+      }
       ++progress_.lines;
     }
     if (!folder.has_checkpoint()) return;
     const Progress last = last_progress(folder);
     before_ = last.seconds;
-    progress_.finished = last.finished;
+    progress_.finished = last.is_over(recipe_, stopping_);
   }
 
   TrainOutcome run(const std::atomic<bool>& stop) {
@@ -77,7 +100,7 @@ class Loop {
       if (report.step % evaluate == 0 || last) enough = look(report.step);
       progress_.finished = last || enough;
       const bool stopping = stop.load();
-      if (report.step % save == 0 || last || enough || stopping) keep(report.step);
+      if (report.step % save == 0 || last || enough || stopping || improved() || late()) keep(report.step);
       if (!last && enough) outcome.end = early_end();
       if (!last && !enough && stopping) outcome.end = TrainOutcome::End::stopped;
       if (stopping) break;
@@ -131,12 +154,14 @@ class Loop {
   bool look(Index step) {
     const EvalReport eval = session_.evaluate({.examples = recipe_.eval_examples, .split = watched_split(session_.task())});
     progress_.last_eval = eval;
-    append(EvalLine{.step = step,
-                    .loss = eval.loss,
-                    .value = eval.value,
-                    .metric = eval.metric,
-                    .examples = eval.examples,
-                    .seconds = seconds()});
+    const EvalLine line{.step = step,
+                        .loss = eval.loss,
+                        .value = eval.value,
+                        .metric = eval.metric,
+                        .examples = eval.examples,
+                        .seconds = seconds()};
+    best_.look(line);
+    append(line);
     if (events_.evaluated) events_.evaluated(step, eval);
     return stopping_.enough(eval.value);
   }
@@ -144,15 +169,22 @@ class Loop {
   void keep(Index step) {
     progress_.seconds = seconds();
     folder_.save(session_.checkpoint(progress_.text()), recipe_.keep);
+    if (improved()) folder_.mark_best(step);
+    since_save_ = Stopwatch();
     if (events_.saved) events_.saved(step);
   }
+
+  /// Is the step just done that of the best evaluation, and is that to be kept?
+  [[nodiscard]] bool improved() const { return recipe_.keep_best && best_.step == session_.steps_done(); }
+  [[nodiscard]] bool late() const { return recipe_.save_minutes > 0 && since_save_.seconds() > 60 * recipe_.save_minutes; }
 
   Session& session_;
   const RunFolder& folder_;
   const TrainEvents& events_;
   const TrainRecipe& recipe_;
   Stopping stopping_;
-  Stopwatch watch_;
+  Best best_;
+  Stopwatch watch_, since_save_;
   Progress progress_;
   double before_ = 0;                           // seconds of earlier parts of the run
   double tokens_ = 0, seconds_ = 0, rate_ = 0;  // of the last few steps
@@ -175,17 +207,58 @@ RunFolder start_run(const std::string& path, Session& session) {
   return folder;
 }
 
-void resume(Session& session, const RunFolder& folder) {
+namespace {
+/// The last checkpoint, with the session in its place.
+Checkpoint load_into(Session& session, const RunFolder& folder) {
+  try {
+    Checkpoint last = folder.load_latest();
+    session.resume(last);
+    return last;
+  } catch (const NotFinite&) {
+    throw;
+  } catch (const Error& problem) {
+    throw DamagedCheckpoint(problem.what());
+  }
+}
+}  // namespace
+
+void resume(Session& session, const RunFolder& folder, const ResumeOptions& options) {
   folder.tidy();
   if (!folder.has_checkpoint()) return folder.metrics().keep(0);
-  session.resume(folder.load_latest());
+  std::optional<Checkpoint> last;
+  while (!last) {
+    try {
+      last = load_into(session, folder);
+    } catch (const Error& problem) {
+      if (!options.fall_back || folder.checkpoints().size() < 2) throw;
+      if (options.set_aside) options.set_aside(problem.what());
+      folder.set_aside(folder.latest_step());
+      folder.tidy();
+    }
+  }
+  if (!options.changed_data && !session.has_data_of(*last))
+    throw Error(folder.path() + ": expected the data that the run was trained on, got others for the task " +
+                session.recipe().task + "; --changed-data goes on with them");
+  const Index steps = session.recipe().train.steps;
+  require(session.steps_done() <= steps, folder.path().c_str(), "expected train.steps of at least ", session.steps_done(),
+          ", which are done, got ", steps);
   folder.metrics().keep(last_progress(folder).lines);
 }
 
 RunState state_of(const RunFolder& folder) {
   if (folder.is_claimed()) return RunState::running;
-  if (folder.has_checkpoint() && last_progress(folder).finished) return RunState::finished;
   const std::vector<MetricsLine> lines = folder.metrics().read();
+  if (folder.has_checkpoint()) {
+    const TrainRecipe recipe = read_recipe(folder.recipe_path()).train;
+    std::optional<Stopping> stopping;
+    for (const MetricsLine& line : lines) {
+      const auto* look = std::get_if<EvalLine>(&line);
+      if (look == nullptr) continue;
+      if (!stopping) stopping.emplace(recipe, lower_is_better(look->metric));
+      stopping->enough(look->value);
+    }
+    if (last_progress(folder).is_over(recipe, stopping.value_or(Stopping(recipe, false)))) return RunState::finished;
+  }
   return !lines.empty() && std::holds_alternative<FailedLine>(lines.back()) ? RunState::failed : RunState::stopped;
 }
 

@@ -32,16 +32,24 @@ struct TrainOutcome {
   std::optional<EvalReport> last_eval = {};
 };
 
-/// From where the session stands to the end of its recipe; a run that has learned enough (stopping.h) is at its end. Saves at the recipe's
-/// intervals, at the end and when stopped. Throws NotFinite, and Error when something cannot be written: checkpoints saved before
-/// are intact, and the last line of metrics says {"step": …, "failed": "…"}.
+/// From where the session stands to the end of its recipe; a run that has learned enough (stopping.h) is at its end. Saves at the
+/// recipe's intervals, at the end and when stopped. Throws NotFinite, and Error when something cannot be written: checkpoints
+/// saved before are intact, and the last line of metrics says {"step": …, "failed": "…"}.
 TrainOutcome train(Session& session, const RunFolder& folder, const TrainEvents& events, const std::atomic<bool>& stop);
 
 /// A new folder with the session as a checkpoint: `resume` goes on from there.
 RunFolder start_run(const std::string& path, Session& session);
 
+struct ResumeOptions {
+  bool changed_data = false;  // go on though the files of the task are not as they were
+  bool fall_back = false;     // from the last checkpoint that can be read; damaged ones are set aside
+  std::function<void(const std::string& problem)> set_aside = {};
+};
+
 /// Puts the session where the folder's last checkpoint stood and drops metrics after it. Without a checkpoint: from the start.
-void resume(Session& session, const RunFolder& folder);
+/// Throws DamagedCheckpoint or NotFinite for one that cannot be read, and Error for data that has changed and for a run that has
+/// done more steps than its recipe says.
+void resume(Session& session, const RunFolder& folder, const ResumeOptions& options = {});
 
 /// How the run stands.
 [[nodiscard]] RunState state_of(const RunFolder& folder);
