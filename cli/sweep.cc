@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/report.h"
 #include "isomer/base/context.h"
+#include "isomer/base/error.h"
 #include "isomer/io/text.h"
 
 namespace isomer::cli {
@@ -19,7 +20,7 @@ namespace {
 struct Request {
   std::string recipe, out;
   std::vector<std::string> grid, settings;
-  int jobs = 1, threads = 0;
+  int jobs = 1, threads = 0, seeds = 0;
   bool tensorboard = false;
   TableOutput output;
 };
@@ -28,6 +29,7 @@ std::string command_of(const Request& request) {
   std::string text = "isomer sweep " + quoted(request.recipe);
   for (const std::string& axis : request.grid) text += " --grid " + quoted(axis);
   for (const std::string& setting : request.settings) text += " --set " + quoted(setting);
+  if (request.seeds > 0) text += " --seeds " + std::to_string(request.seeds);
   text += " --jobs " + std::to_string(request.jobs);
   if (request.threads > 0) text += " --threads " + std::to_string(request.threads);
   if (request.tensorboard) text += " --tensorboard";
@@ -36,6 +38,7 @@ std::string command_of(const Request& request) {
 
 void write_record(const Request& request, const std::vector<SweepRow>& rows) {
   Json all = table_json(machine_of(Context(1)), rows_json(rows));
+  if (request.seeds > 0) all.set("groups", rows_json(sweep_groups(rows)));
   all.set("command", command_of(request));
   write_text(request.out + "/sweep.json", all.dump(1) + "\n");
 }
@@ -81,17 +84,34 @@ bool train_and_tell(std::vector<SweepRun>& runs, const Request& request) {
   return train_all(runs, options, events, watch_for_interrupt());
 }
 
+/// The axes of the grid, and the seeds from that of the recipe on.
+std::vector<GridAxis> axes_of(const Request& request) {
+  std::vector<GridAxis> axes = parse_grid(request.grid);
+  if (request.seeds == 0) return axes;
+  for (const GridAxis& axis : axes)
+    if (axis.key == "train.seed") throw Error("--seeds: expected no axis " + axis.name + " in --grid beside it, got one");
+  GridAxis& seeds = axes.emplace_back(GridAxis{"seed", "train.seed", {}});
+  const std::uint64_t first = read_recipe(request.recipe, request.settings).train.seed;
+  for (int i = 0; i < request.seeds; ++i) seeds.values.push_back(std::to_string(first + std::uint64_t(i)));
+  return axes;
+}
+
 int sweep_request(Request request) {
   namespace fs = std::filesystem;
   if (request.out.empty()) request.out = "runs/" + fs::path(request.recipe).stem().string() + "-sweep";
-  std::vector<SweepRun> runs = sweep_runs(grid_of(parse_grid(request.grid), request.recipe, request.settings), request.out);
+  std::vector<SweepRun> runs = sweep_runs(grid_of(axes_of(request), request.recipe, request.settings), request.out);
   std::error_code problem;
   fs::create_directories(request.out, problem);
   if (problem) throw RunFailed("cannot write " + request.out + ": " + problem.message());
   const bool stopped = train_and_tell(runs, request);
   const std::vector<SweepRow> rows = sweep_rows(runs);
   write_record(request, rows);
-  print_rows(Context(1), rows_json(rows), request.output, sweep_text(rows));
+  if (request.seeds == 0) {
+    print_rows(Context(1), rows_json(rows), request.output, sweep_text(rows));
+  } else {
+    const std::vector<SweepGroup> groups = sweep_groups(rows);
+    print_rows(Context(1), rows_json(groups), request.output, groups_text(groups));
+  }
   if (stopped) std::cerr << "stopped; go on with: " << command_of(request) << "\n";
   return std::ranges::all_of(rows, &SweepRow::finished) ? kDone : kFailed;
 }
@@ -108,6 +128,9 @@ Command sweep_command(Options& options) {
       .value("AXIS")
       .repeated();
   options.set(request->settings, "Override a key of the recipe for every run; may be repeated");
+  options.add("--seeds", request->seeds, "Train every combination with so many seeds: mean ± deviation over them")
+      .from_to(1, 1000)
+      .value("N");
   options.add("--jobs", request->jobs, "Runs at a time [1]").from_to(1, 1024).value("N");
   options.threads(request->threads, "Threads of all runs together");
   options.add("--out", request->out, "Folder of the runs and of sweep.json [runs/NAME-sweep]").value("DIR");
@@ -115,7 +138,7 @@ Command sweep_command(Options& options) {
   options.table(request->output);
   options.footer(
       "What is there already is not trained again: the same command goes on after a stop.\n\n"
-      "Example:\n  isomer sweep recipes/mqar.toml --grid mixer=softmax,gla,lr=1e-3,3e-3 --jobs 2");
+      "Example:\n  isomer sweep recipes/mqar.toml --grid mixer=softmax,gla,lr=1e-3,3e-3 --seeds 3 --jobs 2");
   return [request] { return sweep_request(*request); };
 }
 

@@ -60,7 +60,7 @@ struct SweepEvents {
 
 /// A run of a sweep beside the values that it has of the grid.
 struct SweepRow {
-  std::vector<std::pair<std::string, std::string>> set;
+  GridValues set;
   std::string state;  // of the run, or "waiting"
   RunSummary summary;
 
@@ -70,7 +70,19 @@ struct SweepRow {
 /// The columns of the grid, of the metric and of what it took.
 [[nodiscard]] std::string sweep_text(const std::vector<SweepRow>& rows);
 
-/// The best first; what has no value comes last, in the order of the grid.
+/// The best first, of equal ones that with the lower test loss; what has no value comes last, in the order of the grid.
 [[nodiscard]] std::vector<SweepRow> sweep_rows(const std::vector<SweepRun>& runs);
+
+/// Runs that differ in their seed alone. Mean and deviation (of a sample) are of those that are finished.
+struct SweepGroup {
+  GridValues set;  // without the seed
+  Index runs = 0, finished = 0;
+  std::optional<Metric> metric = {};
+  std::optional<double> value = {}, deviation = {}, test_loss = {};  // nothing: of too few runs
+};
+[[nodiscard]] Json to_json(const SweepGroup& group);
+[[nodiscard]] std::string groups_text(const std::vector<SweepGroup>& groups);
+/// Ordered as the rows are.
+[[nodiscard]] std::vector<SweepGroup> sweep_groups(const std::vector<SweepRow>& rows);
 
 }  // namespace isomer
