@@ -177,7 +177,9 @@ struct TaskType {
 /// The task's own options, then those that every task has: seed, train_examples, test_examples.
 [[nodiscard]] std::vector<OptionSpec> options_of(const TaskType& type);
 /// Is the value of such an option the path of a file or folder?
-[[nodiscard]] constexpr bool is_path(std::string_view option) { return option == "path"; }
+[[nodiscard]] constexpr bool is_path(std::string_view option) {
+  return option == "path" || option.ends_with("_path") || option == "tokenizer";
+}
 
 /// All tasks, in the order of the documentation.
 [[nodiscard]] std::span<const TaskType* const> tasks();
