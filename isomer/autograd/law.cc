@@ -187,7 +187,7 @@ class LawCall {
     std::size_t count = 0;
     for (std::size_t i = 0; i < options_.finals.size(); ++i) {
       const StateSpec& state = law_.states()[i];
-      if (!bound_.has_state(state, all_.given)) continue;
+      if (state.grows() || !bound_.has_state(state, all_.given)) continue;
       const TensorSpec& spec = law_.outputs()[state.output];
       const Axes& axes = bound_.state_axes(state, all_.given);
       const bool carries = differentiable(spec.domain);

@@ -25,7 +25,7 @@ struct LawOptions {
   /// A stream: the memory of its states by their places in Law::states(), or what BoundLaw::start made.
   std::span<const LawView> states = {};
   LawStream* stream = nullptr;  // carries no gradient
-  /// Final states as values, by their places in Law::states(): those that the law has are set.
+  /// Final states as values, by their places in Law::states(): those that the law has and that do not grow are set.
   std::span<Var<T>> finals = {};
 };
 

@@ -29,21 +29,23 @@ std::string BoundLaw::plan_reason(const LawSizes& sizes, const Choice& choice) c
          ", V = " + std::to_string(sizes.V) + ") falls with it; their sum is least there";
 }
 
-bool BoundLaw::has_state(const StateSpec& state, Given given) const { return uses(law().outputs()[state.output].name, given); }
+bool BoundLaw::has_state(const StateSpec& state, Given given) const {
+  return state.grows() ? given[state.input] : uses(law().outputs()[state.output].name, given);
+}
 
 const Axes& BoundLaw::state_axes(const StateSpec& state, Given given) const {
-  return axes(law().outputs()[state.output], given)[0];
+  return axes(state.grows() ? law().inputs()[state.input] : law().outputs()[state.output], given)[0];
 }
 
 StateSize BoundLaw::state_size(const LawSizes& sizes, Given given) const {
   LawSizes one = sizes;
-  one.B = one.n = 1;
+  one.B = one.n = one.S = 1;
   StateSize size;
   for (const StateSpec& state : law().states()) {
     if (!has_state(state, given)) continue;
     Index numbers = 1;
     for (const Letter letter : state_axes(state, given)) numbers *= one[letter];
-    size.fixed += numbers;
+    (state.grows() ? size.per_token : size.fixed) += numbers;
   }
   return size;
 }

@@ -8,6 +8,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/laws/apply.h"
+#include "isomer/laws/bound_law.h"
 #include "isomer/laws/check.h"
 #include "isomer/laws/random.h"
 #include "tests/error_of.h"
@@ -209,6 +210,19 @@ TEST(LawForms, HaveNames) {
   for (Form form : {Form::automatic, Form::reference, Form::step, Form::chunk, Form::parallel})
     EXPECT_EQ(form_named(name_of(form)), form);
   EXPECT_THROW((void)form_named("chunks"), Error);
+}
+
+TEST(Laws, SayWhatAStreamKeeps) {
+  for (const Law* law : laws())
+    for (const Case& what : law->cases()) {
+      const std::shared_ptr<const BoundLaw> bound = law->bind(what.settings);
+      if (!bound->causal()) continue;
+      const Given given = given_of(*law, random_inputs(*law, what, kType, 1));
+      const bool grows = std::ranges::any_of(law->states(), &StateSpec::grows);
+      const StateSize size = bound->state_size({.S = 7}, given);
+      EXPECT_GT(size.fixed + size.per_token, 0) << law->name() << " " << what.label;
+      EXPECT_EQ(bound->start(kType, {}) != nullptr, grows) << law->name() << " " << what.label;
+    }
 }
 
 TEST(Laws, UnknownOnesAreRefused) { EXPECT_THROW((void)find_law("attentoin"), Error); }

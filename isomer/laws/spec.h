@@ -78,11 +78,15 @@ struct TensorSpec {
   [[nodiscard]] constexpr std::span<const Axes> all() const { return {axes.data(), std::size_t(alternatives)}; }
 };
 
-/// What a stream keeps: an input that comes out as an output.
+/// What a stream keeps: an input that comes out as an output, or the tokens of an input, which those that follow look back at.
 struct StateSpec {
+  static constexpr std::size_t kTokens = std::size_t(-1);
+
   std::string_view name;
-  std::size_t input, output;  // the places of initial_NAME and final_NAME
+  std::size_t input, output;  // the places of initial_NAME and final_NAME, or of the input and kTokens
   double start = 0;           // of its numbers, before the first token
+
+  [[nodiscard]] constexpr bool grows() const { return output == kTokens; }
 };
 
 /// Sizes of axes by letter, for tools and tests.

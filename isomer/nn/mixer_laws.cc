@@ -81,21 +81,18 @@ template <class T>
 Var<T> MixerRun<T>::law_on_values(ops::LawVars<T>& vars) {
   auto& node = pass_.state->node(at_);
   const BoundLaw& bound = mixer_.law_at(at_, pass_.window);
-  const Law& own = bound.law();
-  if (node.cache) {
-    require(sequences_.offsets.empty(), "mixer",
-            "expected a row a sequence beside a state that carries gradients, got packed ones");
-    // All keys and values so far, of which the queries are the last tokens.
-    for (std::size_t place = 0; place < own.inputs().size(); ++place) {
-      Var<T>& var = vars[place];
-      if (!var.present() || !own.inputs()[place].all()[0].has(Letter::S)) continue;
-      var = node.vars[place] = ops::append_tokens(tape_, node.vars[place], var, {x_.dim(0), tokens(), var.dim(2), var.dim(3)});
+  const std::span<const StateSpec> states = bound.law().states();
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    Var<T>&var = vars[states[i].input], &kept = node.vars[i];
+    if (!states[i].grows()) {
+      if (kept.present()) var = kept;
+    } else if (var.present()) {
+      require(sequences_.offsets.empty(), "mixer",
+              "expected a row a sequence beside a state that carries gradients, got packed ones");
+      // All tokens so far, of which those of this pass are the last.
+      var = kept = ops::append_tokens(tape_, kept, var, {x_.dim(0), tokens(), var.dim(2), var.dim(3)});
     }
-    return ops::law<T>(tape_, bound, vars, {.form = pass_.form});
   }
-  const std::span<const StateSpec> states = own.states();
-  for (std::size_t i = 0; i < states.size(); ++i)
-    if (node.vars[i].present()) vars[states[i].input] = node.vars[i];
   return ops::law<T>(tape_, bound, vars,
                      {.form = pass_.form, .offsets = sequences_.offsets, .finals = std::span(node.vars).first(states.size())});
 }

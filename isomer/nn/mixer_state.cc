@@ -40,6 +40,7 @@ struct Start {
     const std::span<const StateSpec> specs = work.law->law().states();
     for (std::size_t i = 0; i < specs.size() && state.streams.empty(); ++i) {
       if (!work.law->has_state(specs[i], work.given)) continue;
+      ISOMER_ASSERT(!specs[i].grows(), "a law whose state grows starts a stream");
       std::vector<Index> shape;
       for (const Letter letter : work.law->state_axes(specs[i], work.given)) shape.push_back(sizes[letter]);
       state.arrays.emplace_back(specs[i].name, std::move(shape), T(specs[i].start), i);

@@ -31,8 +31,7 @@ StateValues<T>::StateValues(const graph::Graph& graph, Index B, Tape<T>& tape) :
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const NodeState<T>& from = start.node(int(i));
     if (const auto* law = std::get_if<graph::Law>(&graph.nodes[i].work)) {
-      nodes_[i].cache = !from.streams.empty();
-      nodes_[i].vars.resize(nodes_[i].cache ? law->law->law().inputs().size() : law->law->law().states().size());
+      nodes_[i].vars.resize(law->law->law().states().size());
       for (const StateArray<T>& array : from.arrays) nodes_[i].vars[array.place] = value_of<T>(tape, array);
       continue;
     }

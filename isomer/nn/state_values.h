@@ -26,9 +26,8 @@ class StateValues {
  public:
   /// Of one node of the graph. A running sum is kept in double; its value on the tape is for the gradient.
   struct Node {
-    std::vector<Var<T>> vars = {};
+    std::vector<Var<T>> vars = {};  // of a law: by the places of its states
     std::vector<double> sum = {};
-    bool cache = false;  // a law that keeps what it has seen of its inputs, by their places
   };
   /// The state before the first of B sequences' tokens. Throws Error for a mixer that needs the whole sequence at once.
   StateValues(const graph::Graph& graph, Index B, Tape<T>& tape);

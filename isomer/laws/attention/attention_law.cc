@@ -83,6 +83,11 @@ class AttentionLaw final : public Law {
     return specs;
   }
   [[nodiscard]] std::span<const OptionSpec> options() const override { return kOptions().specs(); }
+  [[nodiscard]] std::span<const StateSpec> states() const override {
+    static constexpr std::array<StateSpec, 3> specs{
+        {{"keys", k, StateSpec::kTokens}, {"values", v, StateSpec::kTokens}, {"forget", log_forget, StateSpec::kTokens}}};
+    return specs;
+  }
   [[nodiscard]] std::span<const Form> forms() const override {
     static constexpr std::array all{Form::reference, Form::step, Form::chunk, Form::parallel};
     return all;
@@ -206,9 +211,8 @@ double BoundAttention::flops(const LawSizes& s, Given, LawPass pass, Form) const
 }
 
 StateSize BoundAttention::state_size(const LawSizes& s, Given given) const {
-  const Index each = s.Gk * s.K + s.Gv * s.V + (given[log_forget] ? s.H : 0);
-  if (options_.window > 0) return {.fixed = (options_.window + options_.sinks) * each};
-  return {.per_token = each};
+  const StateSize all = BoundLaw::state_size(s, given);
+  return options_.window > 0 ? StateSize{.fixed = (options_.window + options_.sinks) * all.per_token} : all;
 }
 
 double BoundAttention::taped_floats(const LawSizes& s, Given) const { return double(s.H * s.V + s.H); }
