@@ -70,6 +70,8 @@ class Json {
   [[nodiscard]] bool is_integer() const {
     return std::holds_alternative<std::int64_t>(value_) || std::holds_alternative<std::uint64_t>(value_);
   }
+  [[nodiscard]] bool is_boolean() const { return std::holds_alternative<bool>(value_); }
+  [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(value_); }
   [[nodiscard]] bool is_object() const { return std::holds_alternative<Members>(value_); }
 
   // Each throws Error "expected a string, got a number" for a value of another kind.

@@ -1,16 +1,17 @@
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
+#include "isomer/io/json.h"
 #include "isomer/mixers/fingerprint.h"
 #include "isomer/models/config.h"
 
 namespace isomer {
 
 namespace {
-using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 constexpr std::string_view kNorms[] = {"rms", "layer"};
 
@@ -18,45 +19,46 @@ constexpr std::string_view kNorms[] = {"rms", "layer"};
 class Reader {
  public:
   Reader(const Json& json, const char* what) : json_(json), what_(what) {
-    require(json.is_object(), what, "expected an object, got ", json.type_name());
+    require(json.is_object(), what, "expected an object, got ", json.dump());
   }
   const Json& at(const char* key) {
     known_.emplace_back(key);
-    const auto found = json_.find(key);
-    require(found != json_.end(), what_, "expected a key ", key, ", found none");
+    const Json* found = json_.find(key);
+    require(found != nullptr, what_, "expected a key ", key, ", found none");
     return *found;
   }
   /// A list of texts that may be missing.
   std::vector<std::string> texts(const char* key) {
-    if (!json_.contains(key)) return {};
+    if (json_.find(key) == nullptr) return {};
     const Json& value = at(key);
-    const bool texts = value.is_array() && std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
-    require(texts, key, "expected a list of texts, got ", value.dump());
-    return value.get<std::vector<std::string>>();
+    require(value.is_array() && std::ranges::all_of(value.items(), &Json::is_string), key, "expected a list of texts, got ",
+            value.dump());
+    std::vector<std::string> all;
+    for (const Json& item : value.items()) all.push_back(item.text());
+    return all;
   }
   Index index(const char* key) {
     const Json& value = at(key);
-    require(value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() >> 62 == 0), key,
-            "expected a whole number, got ", value.dump());
-    return value.get<Index>();
+    require(value.is_integer() && std::abs(value.number()) < 0x1p62, key, "expected a whole number, got ", value.dump());
+    return value.integer();
   }
   double number(const char* key) {
     const Json& value = at(key);
     require(value.is_number(), key, "expected a number, got ", value.dump());
-    return value.get<double>();
+    return value.number();
   }
   bool flag(const char* key) {
     const Json& value = at(key);
     require(value.is_boolean(), key, "expected true or false, got ", value.dump());
-    return value.get<bool>();
+    return value.boolean();
   }
   std::string text(const char* key) {
     const Json& value = at(key);
     require(value.is_string(), key, "expected a text, got ", value.dump());
-    return value.get<std::string>();
+    return value.text();
   }
   void finish() const {
-    for (const auto& [key, value] : json_.items())
+    for (const auto& [key, value] : json_.members())
       require(std::ranges::find(known_, key) != known_.end(), what_, "unknown key ", key, did_you_mean(key, known_));
   }
 
@@ -75,10 +77,10 @@ SavedLayer read_layer(const Json& json) {
   Reader read(json, "layers");
   SavedLayer layer{{read.text("preset")}, read.text("fingerprint")};
   const Json& options = read.at("options");
-  require(options.is_object(), "options", "expected an object, got ", options.type_name());
-  for (const auto& [key, value] : options.items()) {
+  require(options.is_object(), "options", "expected an object, got ", options.dump());
+  for (const auto& [key, value] : options.members()) {
     require(value.is_string(), "options", "expected ", key, " as text, got ", value.dump());
-    layer.config.options[key] = value.get<std::string>();
+    layer.config.options[key] = value.text();
   }
   read.finish();
   return layer;
@@ -107,10 +109,10 @@ ModelConfig read_config(const Json& json) {
                      .length = read.index("length"),
                      .labels = read.texts("labels")};
   const Json& layers = read.at("layers");
-  require(layers.is_array(), "layers", "expected a list, got ", layers.type_name());
+  require(layers.is_array(), "layers", "expected a list, got ", layers.dump());
   read.finish();
   std::vector<std::string> fingerprints;
-  for (const Json& layer : layers) {
+  for (const Json& layer : layers.items()) {
     SavedLayer saved = read_layer(layer);
     config.layers.push_back(std::move(saved.config));
     fingerprints.push_back(std::move(saved.fingerprint));
@@ -130,40 +132,37 @@ std::string to_json(const ModelConfig& config) {
   Json layers = Json::array();
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     Json options = Json::object();
-    for (const auto& [key, value] : config.layers[i].options) options[key] = value;
-    layers.push_back({{"preset", config.layers[i].preset},
-                      {"options", std::move(options)},
-                      {"fingerprint", graph::fingerprint(layer_graph(config, Index(i)))}});
+    for (const auto& [key, value] : config.layers[i].options) options.set(key, value);
+    layers.push(Json::object({{"preset", config.layers[i].preset},
+                              {"options", std::move(options)},
+                              {"fingerprint", graph::fingerprint(layer_graph(config, Index(i)))}}));
   }
-  Json json{{"version", kVersion},
-            {"kind", name_of(config.kind)},
-            {"width", config.width},
-            {"layers", std::move(layers)},
-            {"mlp", name_of(config.mlp)},
-            {"mlp_factor", config.mlp_factor},
-            {"norm", kNorms[std::size_t(config.norm)]},
-            {"tied", config.tied},
-            {"dropout", config.dropout},
-            {"logit_cap", config.logit_cap},
-            {"positions", config.positions},
-            {"deviation", config.deviation},
-            {"qk_identity", config.qk_identity},
-            {"vocabulary", config.vocabulary},
-            {"classes", config.classes},
-            {"features", config.features},
-            {"outputs", config.outputs},
-            {"length", config.length}};
-  if (!config.labels.empty()) json["labels"] = config.labels;
+  Json json = Json::object({{"version", kVersion},
+                            {"kind", name_of(config.kind)},
+                            {"width", config.width},
+                            {"layers", std::move(layers)},
+                            {"mlp", name_of(config.mlp)},
+                            {"mlp_factor", config.mlp_factor},
+                            {"norm", kNorms[std::size_t(config.norm)]},
+                            {"tied", config.tied},
+                            {"dropout", config.dropout},
+                            {"logit_cap", config.logit_cap},
+                            {"positions", config.positions},
+                            {"deviation", config.deviation},
+                            {"qk_identity", config.qk_identity},
+                            {"vocabulary", config.vocabulary},
+                            {"classes", config.classes},
+                            {"features", config.features},
+                            {"outputs", config.outputs},
+                            {"length", config.length}});
+  if (!config.labels.empty()) json.set("labels", config.labels);
   return json.dump(2) + "\n";
 }
 
 ModelConfig model_config(std::string_view json, const std::string& name) {
+  const Json parsed = Json::parse(json, name);
   try {
-    return read_config(Json::parse(json));
-  } catch (const Json::parse_error& problem) {
-    throw Error(name + ": expected JSON, which ends at byte " + std::to_string(problem.byte));
-  } catch (const Json::exception& problem) {
-    throw Error(name + ": " + problem.what());
+    return read_config(parsed);
   } catch (const Error& problem) {
     throw Error(name + ": " + problem.what());
   }

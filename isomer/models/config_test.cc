@@ -66,7 +66,10 @@ TEST(ModelConfig, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error_with("\"preset\": \"gla\"", "\"preset\": \"glas\"").find("a/config.json: "), 0);
   EXPECT_EQ(error_with("{", "{\"labels\": [1],"), "a/config.json: labels: expected a list of texts, got [1]");
   EXPECT_EQ(error_with("{", "{\"labels\": 1,"), "a/config.json: labels: expected a list of texts, got 1");
-  EXPECT_EQ(error_with("{", "{]"), "a/config.json: expected JSON, which ends at byte 2");
+  EXPECT_EQ(
+      error_with("{", "{]"),
+      "a/config.json: expected JSON, got a parse error at line 1, column 2: syntax error while parsing object key - unexpected "
+      "']'; expected string literal");
   const std::string other = error_with("\"window\": \"4\"", "\"window\": \"5\"");
   EXPECT_EQ(other.find("a/config.json: layers: layer 1 is sliding-window-"), 0) << other;
   EXPECT_NE(other.find(" where it was saved"), std::string::npos) << other;
