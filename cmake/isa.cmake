@@ -7,7 +7,8 @@ set(ISOMER_AVX512_FLAGS ${ISOMER_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512cd -ma
 # Kernels are most of the compile time under a sanitizer, and the instantiations are the same text: the address sanitizer runs the
 # vectors of AVX2 with their masked tails, the thread sanitizer the scalar ones, since tasks are cut the same way on every
 # instruction set; both leave AVX-512 out.
-set(ISOMER_SCALAR_FLAGS)
+# One lane at a time there is nothing that more optimisation would find.
+set(ISOMER_SCALAR_FLAGS -O2)
 if(ISOMER_SANITIZE STREQUAL "address,undefined")
   # Checks as calls compile in half the time of checks in place.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -16,8 +17,9 @@ if(ISOMER_SANITIZE STREQUAL "address,undefined")
     set(as_calls "SHELL:-mllvm -asan-instrumentation-with-call-threshold=0")
   endif()
   list(APPEND ISOMER_AVX2_FLAGS -fno-sanitize=undefined ${as_calls})
-  list(APPEND ISOMER_SCALAR_FLAGS -O0 -fno-sanitize=address,undefined)
+  set(ISOMER_SCALAR_FLAGS -O0 -fno-sanitize=address,undefined)
 elseif(ISOMER_SANITIZE STREQUAL "thread")
+  set(ISOMER_SCALAR_FLAGS)
   list(APPEND ISOMER_AVX2_FLAGS -O0 -fno-sanitize=thread)
 endif()
 
@@ -55,11 +57,15 @@ function(isomer_isa_objects target)
 endfunction()
 
 function(isomer_source_flags)
+  # Tables of names and sizes, specs, rows, and what only calls kernels: all but base, kernels, laws and tasks.
+  set(plain "_law\\.cc$|/isomer/(mixers|autograd|nn|models|bench|report|study|train)/|/generated/|/(json|table)\\.cc$")
+  if(ISOMER_SANITIZE)
+    string(APPEND plain "|/isomer/tasks/")
+  else()
+    string(APPEND plain "|/isomer/io/")
+  endif()
   foreach(file IN LISTS ARGN)
-    if(file MATCHES "_(law|bench)\\.cc$" OR file MATCHES "/isomer/(mixers|bench)/|/generated/"
-       OR file MATCHES "/(json|table|metrics|sweep|sweep_rows|run_summary|evaluation|plan|child_process)\\.cc$"
-       OR (ISOMER_SANITIZE AND file MATCHES "/isomer/(autograd|nn|models|tasks|train)/"))
-      # Tables of names and sizes, specs, rows, and, for the sanitizers, all that only calls kernels.
+    if(file MATCHES "${plain}")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_PLAIN_FLAGS}")
       if(ISOMER_SANITIZE)  # -O0 cannot read headers that were compiled with optimisation
         set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
