@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "isomer/models/logits.h"
+#include "isomer/models/saved_state.h"
 #include "isomer/train/sample.h"
 #include "python/binding/arrays.h"
 #include "python/binding/contexts.h"
@@ -50,7 +51,7 @@ class Stream {
     return logits(empty, [&] { return model_->model.step(tape_of(threads), numbers(all), state_); });
   }
   [[nodiscard]] Stream copy() const { return *this; }
-  void save(const std::string& path) const { state_.save(path); }
+  void save(const std::string& path) const { save_state(path, state_, *model_); }
   [[nodiscard]] Tokens positions() const { return {state_.positions().begin(), state_.positions().end()}; }
   [[nodiscard]] Index bytes() const { return state_.bytes(); }
 
@@ -102,7 +103,7 @@ class LanguageModel {
     return made;
   }
   [[nodiscard]] Stream start(Index batch) const { return {loaded_, loaded_->model.start(batch)}; }
-  [[nodiscard]] Stream load_state(const std::string& path) const { return {loaded_, loaded_->model.load_state(path)}; }
+  [[nodiscard]] Stream load_state(const std::string& path) const { return {loaded_, isomer::load_state(path, *loaded_)}; }
 
   [[nodiscard]] Tokens encode(const std::string& text) const { return tokenizer().encode(text); }
   [[nodiscard]] nb::bytes decode(const Tokens& tokens) const {

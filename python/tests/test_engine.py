@@ -77,6 +77,9 @@ def test_logits_and_streams_agree(run, tmp_path):
     fork.save(tmp_path / "state.safetensors")
     again = model.load_state(tmp_path / "state.safetensors")
     assert np.array_equal(again.step(tokens[:, 5]), fork.step(tokens[:, 5]))
+    other = isomer.train(run.path.parent / "small.toml", {"train.steps": 2}, out=tmp_path / "other").load()
+    with pytest.raises(ValueError, match="cannot load"):
+        other.load_state(tmp_path / "state.safetensors")
 
 
 def test_gradients_of_a_model(run):
