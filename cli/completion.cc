@@ -15,11 +15,11 @@ namespace isomer::cli {
 namespace {
 /// What stands for an argument: a command's first word that is no option, or an option's value.
 const std::map<std::string, std::string, std::less<>> kKinds{
-    {"apply", "law"},    {"check", "law preset"}, {"show", "preset"},     {"tasks", "task"},    {"train", "recipe"},
-    {"sweep", "recipe"}, {"eval", "folder"},      {"generate", "folder"}, {"logits", "folder"}, {"convert", "folder"},
-    {"runs", "folder"},  {"completion", "shell"}, {"classify", "folder"}, {"tokenizer", "action"},  {"--law", "law"},       {"--form", "form"},   {"--mixer", "preset"},
-    {"--task", "task"},  {"--split", "split"},    {"--out", "folder"},    {"--from", "folder"}, {"--set", "key"},
-    {"--grid", "axis"}};
+    {"apply", "law"},     {"check", "law preset"}, {"show", "preset"},     {"tasks", "task"},       {"train", "recipe"},
+    {"sweep", "recipe"},  {"eval", "folder"},      {"generate", "folder"}, {"logits", "folder"},    {"convert", "folder"},
+    {"runs", "folder"},   {"completion", "shell"}, {"classify", "folder"}, {"tokenizer", "action"}, {"--law", "law"},
+    {"--form", "form"},   {"--mixer", "preset"},   {"--task", "task"},     {"--split", "split"},    {"--out", "folder"},
+    {"--from", "folder"}, {"--set", "key"},        {"--grid", "axis"}};
 
 template <class Range, class Name>
 std::string joined(const Range& range, const Name& name) {

@@ -101,8 +101,6 @@ std::string dump(const Graph& graph) {
   return text.str();
 }
 
-std::string fingerprint(const Graph& graph) {
-  return graph.preset + "-" + hex_of(hash_of(dump(graph)));
-}
+std::string fingerprint(const Graph& graph) { return graph.preset + "-" + hex_of(hash_of(dump(graph))); }
 
 }  // namespace isomer::graph

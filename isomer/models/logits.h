@@ -13,8 +13,8 @@
 // out  hidden F32 [B, T, width], after the last norm
 //      logits F32 [B, T, labels], or [B, labels] where a sequence has one label; regression: its outputs
 //      loss F32 [1] with targets: the mean over those that count
-//      attention.layers.N.nodes.M F32 [B, heads, T, T] with attention: what token t of the output of the layer's law takes of what
-//      token s writes; of laws whose channels have matrices of their own (scan: one head), the mean of their absolute values
+//      attention.layers.N.nodes.M F32 [B, heads, T, T] with attention: what token t of the output of the layer's law takes of
+//      what token s writes; of laws whose channels have matrices of their own (scan: one head), the mean of their absolute values
 //      state.NAME with states: what a stream remembers after the last token, by the names of its file (model_state.h)
 //      grad.NAME with gradients: of the loss by every weight; zeros for one that is not trained
 #include "isomer/models/model_folder.h"

@@ -46,8 +46,8 @@ class Tokenizer {
 /// Words separated by spaces, one a token. Throws Error if one is empty, has a space in it or is there twice.
 [[nodiscard]] std::unique_ptr<Tokenizer> word_tokenizer(std::vector<std::string> words);
 
-/// What to_json() wrote, or the tokenizer.json of Hugging Face of a kind that byte_pairs.h has; an empty text stands for numbers. Throws Error "NAME: …" for what is not one of ours, is of a newer
-/// version, or has more tokens than `vocabulary`.
+/// What to_json() wrote, or the tokenizer.json of Hugging Face of a kind that byte_pairs.h has; an empty text stands for numbers.
+/// Throws Error "NAME: …" for what is not one of ours, is of a newer version, or has more tokens than `vocabulary`.
 [[nodiscard]] std::unique_ptr<Tokenizer> tokenizer_from(std::string_view json, const std::string& name, Index vocabulary);
 
 }  // namespace isomer

@@ -32,9 +32,7 @@ bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) 
 }
 
 /// 128 bits: two hashes of different starts.
-std::string digits_of(const std::string& text) {
-  return hex_of(hash_of(text)) + hex_of(hash_of(text, 0x84222325cbf29ce4));
-}
+std::string digits_of(const std::string& text) { return hex_of(hash_of(text)) + hex_of(hash_of(text, 0x84222325cbf29ce4)); }
 }  // namespace
 
 Recipe recipe_of(const Cell& cell) {
