@@ -54,9 +54,10 @@ TEST(Recipe, ReadsBackWhatItWrites) {
 }
 
 TEST(Recipe, WritesNumbersAsNumbers) {
-  const Overrides overrides{"mixer.mlstm.block=none", "task.seed=7", "task.path=007", "mixer.all.rope_base=1e-3", "task.on=true"};
+  const Overrides overrides{"mixer.mlstm.block=none", "task.seed=7", "task.separator=007", "mixer.all.rope_base=1e-3",
+                            "task.on=true"};
   const std::string text = to_toml(parse_recipe(parse_toml(kSmall, "small.toml"), overrides));
-  for (const char* line : {"\nwindow = 16\n", "\nseed = 7\n", "\npath = \"007\"\n", "\nrope_base = 0.001\n", "\non = true\n",
+  for (const char* line : {"\nwindow = 16\n", "\nseed = 7\n", "\nseparator = \"007\"\n", "\nrope_base = 0.001\n", "\non = true\n",
                            "\nblock = \"none\"\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   EXPECT_EQ(to_toml(parse_recipe(parse_toml(text, "again.toml"))), text);
