@@ -71,7 +71,7 @@ def refused(top):
     wrong("expected a text to learn from, got none", "tokenizer", "train", "--output", "t.json")
     wrong("expected --output tokenizer.json, got none", "tokenizer", "train", "mail.csv")
     wrong("expected --tokenizer tokenizer.json or the folder of a model, got none", "tokenizer", "encode", input="a")
-    wrong("mail.toml: expected JSON, got a parse error at line 1, column 2: syntax error while parsing value - invalid literal; last read: '[m'",
+    wrong("mail.toml: expected JSON, got a parse error at line 1, column 2: syntax error while parsing value - invalid literal",
           "tokenizer", "encode", "--tokenizer", "mail.toml", input="a")
     wrong("expected tokens from 0 to 299, got 300", "tokenizer", "decode", "--tokenizer", "tokenizer.json", input="1 300")
     wrong("notes.jsonl:1: expected a field text, got none; there are id, body", "tokenizer", "train", "notes.jsonl", "--field", "text", "--output", "t.json")

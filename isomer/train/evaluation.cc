@@ -39,7 +39,7 @@ void require_effect(const Recipe& before, const Task& task, const EvalRequest& r
 }
 
 EvalRequest with_values(EvalRequest request, const GridValues& values) {
-  for (const auto& [axis, value] : values) request.settings.push_back(axis + "=" + value);
+  for (const auto& [axis, value] : values) request.settings.emplace_back(axis).append("=").append(value);
   return request;
 }
 

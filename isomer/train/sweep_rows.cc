@@ -41,6 +41,7 @@ template <class Row>
 std::vector<Row> in_order(std::vector<std::pair<Rank, Row>> ranked) {
   std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
   std::vector<Row> rows;
+  rows.reserve(ranked.size());
   for (auto& [rank, row] : ranked) rows.push_back(std::move(row));
   return rows;
 }
