@@ -118,7 +118,7 @@ export function Report({ data }: { data: StudyData }) {
           <p class="eyebrow"><span>Isomer {data.version} · the study</span><ThemeButton /></p>
           <h1>What is true about softmax attention and its alternatives?</h1>
           <p class="lede">
-            {plural(claims.length, "measurable statement")} of {plural(papers, "source")}, each an experiment with a rule that was fixed beforehand, run on a CPU. {standing(claims)}
+            {plural(claims.length, "measurable statement")} of {plural(papers, "source")}, each an experiment with a rule for its verdict, run on a CPU. {standing(claims)}
           </p>
           <Problems all={data.problems} />
           <Counts claims={claims} />
