@@ -254,11 +254,17 @@ T centred_sums(const Tokens<T>& x, const Edge<T>& before, const Scratch<T>& s) n
   return T(1 / (x.count + double(x.C)));
 }
 
+/// Moves a state of sums about old means to means that are per · (sums_k, sums_v) away.
+template <class T, Isa I>
+void move_state(T per, const T* sums_k, const T* sums_v, Rows<T> state, Index K, Index V) noexcept {
+  for (Index a = 0; a < K; ++a) scaled<T, I, true>(-per * sums_k[a], sums_v, state.data + a * state.stride, V);
+}
+
 /// Moves sums about the old means to the new means.
 template <class T, Isa I>
 void recentre(const Tokens<T>& x, const Edge<T>& before, const Edge<T>& after, const Scratch<T>& s, Write mode) noexcept {
   const T per = centred_sums<T, I>(x, before, s);
-  for (Index a = 0; a < x.K; ++a) scaled<T, I, true>(-per * s.sums_k[a], s.sums_v, after.state + a * x.V, x.V);
+  move_state<T, I>(per, s.sums_k, s.sums_v, {after.state, x.V}, x.K, x.V);
   const auto clear = [&](const T* from, T* to, Index n) {
     for (Index a = 0; a < n; ++a) to[a] = mode == Write::set && x.first ? -from[a] : T(0);
   };

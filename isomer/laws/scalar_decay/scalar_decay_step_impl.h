@@ -43,6 +43,20 @@ void step_state(const Edge<T>& edge, const StepState<T>& s, T keep, Index K, Ind
   for (; c < width; c += lanes) step_columns<T, I, 1, centred>(edge, s, keep, K, c, width - c, o);
 }
 
+// So many tokens keep their sums about the means of those before them, as a chunk does: a pass over the state in 32 is little.
+constexpr Index kTokensAboutMeans = 32;
+
+/// Moves the sums of `subtract` about the means of the n tokens that they are of.
+template <class T, Isa I>
+void recentre_step(const Edge<T>& edge, Rows<T> state, double n, Index K, Index V) noexcept {
+  const T per = T(1 / n);
+  move_state<T, I>(per, edge.norm, edge.value_sum, state, K, V);
+  scaled<T, I, true>(per, edge.norm, edge.key_mean, K);
+  scaled<T, I, true>(per, edge.value_sum, edge.value_mean, V);
+  scaled<T, I>(T(0), edge.norm, edge.norm, K);
+  scaled<T, I>(T(0), edge.value_sum, edge.value_sum, V);
+}
+
 /// One token of `subtract`: sums about the means of the edge, which stay where they are.
 template <class T, Isa I>
 void step_centred(const Tokens<T>& x, const Edge<T>& edge, const StepState<T>& s, Index t, T* o) noexcept {
@@ -95,6 +109,9 @@ void Kernels<T, I>::step(const Tokens<T>& x, const Rule& rule, const Edge<T>& ed
     else
       step_gated<T, I>(x, rule, edge, state, t, row);
     state.from = {state.to.data, state.to.stride};
+    // A single token has its sums about nothing, which is where they stay.
+    if (rule.centred && x.C > 1 && (t + 1) % kTokensAboutMeans == 0)
+      recentre_step<T, I>(edge, state.to, x.count + double(t + 1), x.K, x.V);
   }
 }
 

@@ -174,8 +174,10 @@ TEST(ScalarDecay, LongSumsOfSubtractKeepTheirDigits) {
       setup.direction = direction;
       const Problem<double> exact(setup);
       const Problem<float> p(setup);
-      for (Form form : {Form::chunk, Form::parallel})
+      for (Form form : {Form::step, Form::chunk, Form::parallel}) {
+        if (form == Form::step && direction == Direction::global) continue;
         EXPECT_LE(worst_error(exact, p, form), 2e-5) << heads << " heads, form " << int(form) << ", direction " << int(direction);
+      }
     }
 }
 
