@@ -109,7 +109,8 @@ class LawCall {
     const ValueShape shape = output_shape(bound_, all_.given, sizes_);
     const Var<T> y = tape_.make(shape, in);
     all_.value = y;
-    all_.own_size = shape[3] / values();
+    // Every law has a value.
+    all_.own_size = shape[3] / std::max<Index>(values(), 1);
     all_.put_values(y.value, all_.out);
     if (options_.stream != nullptr) return stream(y);
     if (y.wanted()) all_.left = tape_.law_tape();

@@ -30,7 +30,7 @@ std::vector<Subject> subjects() {
 }
 
 std::vector<Subject> chosen(const std::vector<std::string>& names) {
-  const std::vector<Subject> all = subjects();
+  std::vector<Subject> all = subjects();
   if (names.empty()) return all;
   std::vector<std::string> known;
   for (const Subject& subject : all) known.push_back(subject.name());

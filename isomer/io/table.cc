@@ -22,7 +22,7 @@ using CsvRow = std::vector<std::pair<std::string, std::string>>;
 
 std::string csv_value(const Json& value) {
   if (value.is_null()) return "";
-  const std::string text = value.is_string() ? value.text() : value.dump();
+  std::string text = value.is_string() ? value.text() : value.dump();
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

@@ -131,7 +131,7 @@ class Writer {
     Text operator()(const graph::Heads&) const { return in(0); }
     Text operator()(const graph::Repeat&) const { return call("repeat" + std::to_string(node.size), arguments()); }
     Text operator()(const graph::Normalise& w) const {
-      const Text norm = call(std::string(name_of(w.kind)) + "_norm", in(0).text);
+      Text norm = call(std::string(name_of(w.kind)) + "_norm", in(0).text);
       if (!w.weight) return norm;
       const std::string scaled = "w_" + node.parameters + " * " + norm.text;
       return w.bias ? Text{scaled + " + b_" + node.parameters, Binding::sum} : Text{scaled, Binding::product};
