@@ -90,6 +90,20 @@ TEST(Bench, LayersAndTraining) {
   EXPECT_EQ(error_of([&] { (void)bench_layers({.presets = {"glaa"}}, context, {}); }), "unknown preset glaa, did you mean gla?");
 }
 
+TEST(Bench, ThePeakIsTheBestOfThoseAroundEveryPreset) {
+  Context context(1);
+  int peaks = 0, timed = 0;
+  const Monitor monitor{.progress = [&](const std::string& what) { peaks += what == "the sgemm peak" ? 1 : 0; }};
+  const SoundPresets sound = each_sound_preset({.presets = {"gla", "softmax"}}, context, monitor, [&](const Preset&) {
+    ++timed;
+    EXPECT_EQ(peaks, timed);
+  });
+  EXPECT_EQ(timed, 2);
+  EXPECT_EQ(peaks, 3);
+  EXPECT_GT(sound.peak, 0);
+  EXPECT_EQ(sound.refused, "");
+}
+
 TEST(Bench, ChoicesAreComparedWithTheBest) {
   Context context(1);
   StopAfter after{1};

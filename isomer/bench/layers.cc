@@ -53,14 +53,13 @@ BenchCase main_law(const graph::Graph& graph, Index T, bool taped) {
   return {.subject = graph.law, .variant = "", .T = T};
 }
 
-LayerRow time_layer(const LayerCase& what, double peak, Context& context, double budget) {
+LayerRow time_layer(const LayerCase& what, Context& context, double budget) {
   const graph::Graph graph = build_mixer(find_preset(what.preset), {.width = what.width});
   LayerRow row{.what = what,
                .law = main_law(graph, what.T, what.backward),
                .cost = cost_of(graph, what.T),
                .timing = {},
-               .threads = context.threads(),
-               .peak = peak};
+               .threads = context.threads()};
   Layer layer(graph, what.T);
   Tape<float> tape(context, what.backward ? Record::yes : Record::no);
   // The first call allocates, and the second takes what the first needed as one block: they belong to no profile.
@@ -130,14 +129,16 @@ Json to_json(const LayerRow& row) {
 
 BenchRows<LayerRow> bench_layers(const PresetBench& plan, Context& context, const Monitor& monitor) {
   BenchRows<LayerRow> result;
-  result.refused = each_sound_preset(plan, context, monitor, [&](const Preset& preset, double peak) {
+  const SoundPresets sound = each_sound_preset(plan, context, monitor, [&](const Preset& preset) {
     for (const LayerCase& what : cases_of(preset, plan.quick)) {
       if (monitor.stopped()) return;
       monitor.show(what.preset + " " + what.direction() + " width " + std::to_string(what.width) + " T " +
                    std::to_string(what.T));
-      result.rows.push_back(time_layer(what, peak, context, plan.quick ? 0.2 : 1.0));
+      result.rows.push_back(time_layer(what, context, plan.quick ? 0.2 : 1.0));
     }
   });
+  result.refused = sound.refused;
+  for (LayerRow& row : result.rows) row.peak = sound.peak;
   return result;
 }
 

@@ -23,7 +23,7 @@ struct LayerRow {
   Cost cost;
   Timing timing;
   int threads = 1;
-  double peak = 0;  // GFLOP/s of sgemm
+  double peak = 0;  // GFLOP/s of sgemm, the best of the whole run
   double product_share = 0, law_share = 0;
 
   [[nodiscard]] double us_per_token() const { return timing.median * 1e6 / double(what.T); }

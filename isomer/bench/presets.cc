@@ -1,5 +1,6 @@
 #include "isomer/bench/presets.h"
 
+#include <algorithm>
 #include <array>
 
 #include "isomer/base/format.h"
@@ -25,9 +26,14 @@ std::vector<const Preset*> chosen(const PresetBench& plan) {
 }
 }  // namespace
 
-std::string each_sound_preset(const PresetBench& plan, Context& context, const Monitor& monitor,
-                              const std::function<void(const Preset&, double)>& time) {
-  std::string refused;
+SoundPresets each_sound_preset(const PresetBench& plan, Context& context, const Monitor& monitor,
+                               const std::function<void(const Preset&)>& time) {
+  SoundPresets result;
+  std::string& refused = result.refused;
+  const auto measure = [&] {
+    monitor.show("the sgemm peak");
+    result.peak = std::max(result.peak, measure_peak(context));
+  };
   for (const Preset* preset : chosen(plan)) {
     if (monitor.stopped()) break;
     const std::string name(preset->name);
@@ -36,10 +42,11 @@ std::string each_sound_preset(const PresetBench& plan, Context& context, const M
       refused.append(refused.empty() ? "" : "; ").append(name).append(" is not timed because its check fails: ").append(red);
       continue;
     }
-    monitor.show("the sgemm peak");
-    time(*preset, measure_peak(context));
+    measure();
+    time(*preset);
   }
-  return refused;
+  measure();
+  return result;
 }
 
 }  // namespace isomer

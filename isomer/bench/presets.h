@@ -14,9 +14,13 @@ struct PresetBench {
   bool quick = false;                // fewer cases and samples
 };
 
-/// time(preset, peak) for every preset whose check as a layer passes, with the sgemm peak of its own minute in GFLOP/s. Why the
-/// others were left out; empty if none was.
-[[nodiscard]] std::string each_sound_preset(const PresetBench& plan, Context& context, const Monitor& monitor,
-                                            const std::function<void(const Preset&, double)>& time);
+struct SoundPresets {
+  std::string refused;  // why some were left out; empty if none was
+  double peak = 0;      // GFLOP/s of sgemm, the best of those measured around every preset: other work only slows it down
+};
+
+/// time(preset) for every preset whose check as a layer passes.
+[[nodiscard]] SoundPresets each_sound_preset(const PresetBench& plan, Context& context, const Monitor& monitor,
+                                             const std::function<void(const Preset&)>& time);
 
 }  // namespace isomer

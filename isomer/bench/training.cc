@@ -5,12 +5,12 @@
 namespace isomer {
 
 namespace {
-TrainingRow time_training(const TrainingCase& what, double peak, Context& context, double budget) {
+TrainingRow time_training(const TrainingCase& what, Context& context, double budget) {
   BenchTraining training(bench_config(what.preset, what.sizes), what.B, what.T, context);
   // The first step allocates, the second takes what the first needed as one block; measure() has one more before it counts.
   training.step();
   const Timing timing = measure({.run = [&](Context&) { training.step(); }}, context, budget);
-  return {what, timing, context.threads(), training.parameters.trained_size(), training.flops_per_token(), peak};
+  return {what, timing, context.threads(), training.parameters.trained_size(), training.flops_per_token()};
 }
 
 std::vector<TrainingCase> cases_of(const Preset& preset, bool quick) {
@@ -57,13 +57,15 @@ Json to_json(const TrainingRow& row) {
 
 BenchRows<TrainingRow> bench_training(const PresetBench& plan, Context& context, const Monitor& monitor) {
   BenchRows<TrainingRow> result;
-  result.refused = each_sound_preset(plan, context, monitor, [&](const Preset& preset, double peak) {
+  const SoundPresets sound = each_sound_preset(plan, context, monitor, [&](const Preset& preset) {
     for (const TrainingCase& what : cases_of(preset, plan.quick)) {
       if (monitor.stopped()) return;
       monitor.show("training " + what.preset + " on " + std::to_string(what.B) + " x " + std::to_string(what.T));
-      result.rows.push_back(time_training(what, peak, context, plan.quick ? 0.5 : 5.0));
+      result.rows.push_back(time_training(what, context, plan.quick ? 0.5 : 5.0));
     }
   });
+  result.refused = sound.refused;
+  for (TrainingRow& row : result.rows) row.peak = sound.peak;
   return result;
 }
 

@@ -19,7 +19,7 @@ struct TrainingRow {
   int threads = 1;
   Index parameters = 0;
   double flops_per_token = 0;
-  double peak = 0;  // GFLOP/s of sgemm
+  double peak = 0;  // GFLOP/s of sgemm, the best of the whole run
 
   [[nodiscard]] double us_per_token() const { return timing.median * 1e6 / double(what.B * what.T); }
   [[nodiscard]] double gflops() const { return flops_per_token / us_per_token() / 1e3; }
