@@ -241,6 +241,52 @@ Var<T> append_tokens(Tape<T>& tape, Var<T> a, Var<T> b, const Shape4& shape_of_b
   return y;
 }
 
+namespace {
+/// f(row b, its first tokens, the same tokens in the packed row, what is left of row b) for every row.
+template <class T, class U, class F>
+void each_packed(View<T, 4> rows, View<U, 4> packed, std::span<const std::int64_t> offsets, F f) {
+  for (Index b = 0; b < rows.shape[0]; ++b) {
+    const Index first = Index(offsets[std::size_t(b)]), length = Index(offsets[std::size_t(b) + 1]) - first;
+    const View<T, 4> row = slice(rows, 0, b, 1);
+    f(slice(row, 1, 0, length), slice(packed, 1, first, length), slice(row, 1, length, row.shape[1] - length));
+  }
+}
+template <class T>
+void pack(View<const T, 4> rows, std::span<const std::int64_t> offsets, View<T, 4> packed, Accumulate mode, Context& context) {
+  each_packed(rows, packed, offsets, [&](auto from, auto to, auto) { sum_to<T>({.x = from}, to, mode, context); });
+}
+template <class T>
+void unpack(View<const T, 4> packed, std::span<const std::int64_t> offsets, View<T, 4> rows, Accumulate mode, Context& context) {
+  const T zero = 0;
+  each_packed(rows, packed, offsets, [&](auto to, auto from, auto padding) {
+    sum_to<T>({.x = from}, to, mode, context);
+    if (mode == Accumulate::set) copy<T>(View<const T, 4>{&zero, padding.shape, {}}, padding, context);
+  });
+}
+}  // namespace
+
+template <class T>
+Var<T> pack_tokens(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> offsets) {
+  const Var<T> y = tape.make({1, Index(offsets.back()), x.dim(2), x.dim(3)}, {x});
+  pack<T>(x.value, offsets, y.value, Accumulate::set, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    unpack<T>(back.arrived(y), offsets, dx.view, dx.mode, back.context());
+  });
+  return y;
+}
+
+template <class T>
+Var<T> unpack_tokens(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> offsets, Index tokens) {
+  const Var<T> y = tape.make({Index(offsets.size()) - 1, tokens, x.dim(2), x.dim(3)}, {x});
+  unpack<T>(x.value, offsets, y.value, Accumulate::set, tape.context());
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    pack<T>(back.arrived(y), offsets, dx.view, dx.mode, back.context());
+  });
+  return y;
+}
+
 template <class T>
 Var<T> position(Tape<T>& tape, Index B, Index tokens, const Sequences& sequences) {
   return numbered(tape, B, tokens, sequences, [](Index number) { return T(number); });
@@ -283,6 +329,10 @@ template Var<float> local_image_sum(Tape<float>&, Var<float>, Var<float>, Index,
 template Var<double> local_image_sum(Tape<double>&, Var<double>, Var<double>, Index, Index);
 template Var<float> append_tokens(Tape<float>&, Var<float>, Var<float>, const Shape4&);
 template Var<double> append_tokens(Tape<double>&, Var<double>, Var<double>, const Shape4&);
+template Var<float> pack_tokens(Tape<float>&, Var<float>, std::span<const std::int64_t>);
+template Var<double> pack_tokens(Tape<double>&, Var<double>, std::span<const std::int64_t>);
+template Var<float> unpack_tokens(Tape<float>&, Var<float>, std::span<const std::int64_t>, Index);
+template Var<double> unpack_tokens(Tape<double>&, Var<double>, std::span<const std::int64_t>, Index);
 template Var<float> position(Tape<float>&, Index, Index, const Sequences&);
 template Var<double> position(Tape<double>&, Index, Index, const Sequences&);
 template Var<float> position_table(Tape<float>&, Var<float>, Index, Index, const Sequences&);

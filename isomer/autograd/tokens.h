@@ -43,6 +43,13 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> append_tokens(Tape<T>& tape, Var<T> a, Var<T> b, const Shape4& shape_of_b);
 
+/// The first offsets[b + 1] − offsets[b] tokens of every row b of x, one row behind the other: [1, N, H, D].
+template <class T>
+[[nodiscard]] Var<T> pack_tokens(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> offsets);
+/// The way back, to rows of so many tokens: [B, tokens, H, D], zeros behind those that were packed.
+template <class T>
+[[nodiscard]] Var<T> unpack_tokens(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> offsets, Index tokens);
+
 /// The number of each of [B, T] tokens in its sequence, from 1: [B or 1, T, 1, 1].
 template <class T>
 [[nodiscard]] Var<T> position(Tape<T>& tape, Index B, Index tokens, const Sequences& sequences = {});

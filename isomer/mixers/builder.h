@@ -147,7 +147,8 @@ class Builder {
 
  private:
   /// The text that was given for the option, or null.
-  [[nodiscard]] const std::string* declare(std::string_view name, std::string fallback, std::string_view help);
+  [[nodiscard]] const std::string* declare(std::string_view name, std::string fallback, std::string_view help,
+                                           MixerOption::Kind kind);
   void resolve(std::string value) {
     const MixerOption& option = options_.back();
     if (value != option.fallback) graph_.changed.emplace(option.name, value);

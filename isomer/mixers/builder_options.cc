@@ -32,16 +32,20 @@ Builder::Builder(std::string_view preset, const Place& place, const Settings& se
           " of its preset before it, got ", place.before);
 }
 
-const std::string* Builder::declare(std::string_view name, std::string fallback, std::string_view help) {
+using Kind = MixerOption::Kind;
+
+const std::string* Builder::declare(std::string_view name, std::string fallback, std::string_view help, Kind kind) {
   for ([[maybe_unused]] const MixerOption& other : options_) ISOMER_ASSERT(other.name != name, "an option is declared once");
-  options_.push_back({.name = std::string(name), .fallback = std::move(fallback), .help = std::string(help)});
+  options_.push_back({.name = std::string(name), .fallback = std::move(fallback), .help = std::string(help), .kind = kind});
   const auto given = settings_.find(name);
   return given == settings_.end() ? nullptr : &given->second;
 }
 
 Index Builder::size(std::string_view name, Index fallback, std::string_view help, Index least) {
   Index value = fallback;
-  if (const std::string* text = declare(name, std::to_string(fallback), help)) {
+  const std::string* text = declare(name, std::to_string(fallback), help, Kind::size);
+  options_.back().least = least;
+  if (text != nullptr) {
     require(parse_number(*text, value) && value >= least && value <= kLargest, options_.back().name.c_str(),
             "expected a whole number from ", least, " to ", kLargest, ", got ", *text);
   }
@@ -50,21 +54,21 @@ Index Builder::size(std::string_view name, Index fallback, std::string_view help
 }
 
 double Builder::number(std::string_view name, double fallback, std::string_view help) {
-  (void)declare(name, text_of(fallback), help);
+  (void)declare(name, text_of(fallback), help, Kind::number);
   const double value = read_number(settings_, name, fallback);
   resolve(text_of(value));
   return value;
 }
 
 double Builder::limit(std::string_view name, std::string_view help) {
-  (void)declare(name, "inf", help);
+  (void)declare(name, "inf", help, Kind::limit);
   const double value = read_limit(settings_, name);
   resolve(text_of(value));
   return value;
 }
 
 bool Builder::flag(std::string_view name, bool fallback, std::string_view help) {
-  (void)declare(name, text_of(fallback), help);
+  (void)declare(name, text_of(fallback), help, Kind::flag);
   const bool value = read_bool(settings_, name, fallback);
   resolve(text_of(value));
   return value;
@@ -75,7 +79,7 @@ std::string Builder::choice(std::string_view name, std::initializer_list<std::st
   if (fallback.empty()) fallback = *choices.begin();
   std::string all;
   for (std::string_view choice : choices) all.append(all.empty() ? "" : " | ").append(choice);
-  const std::string* given = declare(name, std::string(fallback), std::string(help) + ": " + all);
+  const std::string* given = declare(name, std::string(fallback), std::string(help) + ": " + all, Kind::choice);
   options_.back().choices.assign(choices.begin(), choices.end());
   const std::vector<std::string_view> list(choices);
   std::string value(given == nullptr ? fallback : list[std::size_t(read_choice(settings_, name, list))]);

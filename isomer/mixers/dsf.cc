@@ -97,32 +97,19 @@ Signal apply_map(const Dsf& system, const DsfMap& map, const Signal& u) {
 
 Index state_dimension(const Dsf& system) { return system.features * system.channels; }
 
-std::vector<std::vector<Complex>> eigenvalues(const Dsf& system) {
-  std::vector<std::vector<Complex>> all(std::size_t(system.T));
-  for (Index t = 0; t < system.T; ++t)
-    for (Index g = 0; g < system.groups; ++g) {
-      const std::vector<Complex> values = spectrum(system.token(t, g));
-      all[std::size_t(t)].insert(all[std::size_t(t)].end(), values.begin(), values.end());
-    }
+std::vector<Complex> eigenvalues_at(const Dsf& system, Index t) {
+  std::vector<Complex> all;
+  for (Index g = 0; g < system.groups; ++g) {
+    const std::vector<Complex> values = spectrum(system.token(t, g));
+    all.insert(all.end(), values.begin(), values.end());
+  }
   return all;
 }
 
-MemoryHorizon memory_horizon(const DsfMap& map) {
-  constexpr double kForgotten = 0.01;
-  const Index sources = (map.T + 1) / 2;
-  MemoryHorizon horizon;
-  for (Index g = 0; g < map.groups; ++g)
-    for (Index s = 0; s < sources; ++s) {
-      double peak = 0;
-      for (Index t = s; t < map.T; ++t) peak = std::max(peak, std::abs(map(g, t, s)));
-      Index end = map.T;
-      while (end > s && std::abs(map(g, end - 1, s)) < kForgotten * peak) --end;
-      if (peak == 0) end = s;
-      horizon.tokens += double(end - s);
-      horizon.unfinished += end == map.T && peak > 0 ? 1 : 0;
-    }
-  const double count = double(std::max<Index>(sources * map.groups, 1));
-  return {horizon.tokens / count, horizon.unfinished / count};
+std::vector<std::vector<Complex>> eigenvalues(const Dsf& system) {
+  std::vector<std::vector<Complex>> all;
+  for (Index t = 0; t < system.T; ++t) all.push_back(eigenvalues_at(system, t));
+  return all;
 }
 
 }  // namespace isomer

@@ -54,6 +54,7 @@ struct DsfMap {
 [[nodiscard]] Index state_dimension(const Dsf& system);
 /// [T]: the eigenvalues of Λ_t, those of all groups.
 [[nodiscard]] std::vector<std::vector<Complex>> eigenvalues(const Dsf& system);
+[[nodiscard]] std::vector<Complex> eigenvalues_at(const Dsf& system, Index t);
 /// The eigenvalues of any n × n matrix (row-major), in no order.
 [[nodiscard]] std::vector<Complex> eigenvalues(std::vector<Complex> matrix, Index n);
 
@@ -64,5 +65,13 @@ struct MemoryHorizon {
   double unfinished = 0;  // share of those whose influence still lasts at the end of the sequence
 };
 [[nodiscard]] MemoryHorizon memory_horizon(const DsfMap& map);
+
+/// What is looked at of a map: [T, T] weights, which are Φ itself or, of several groups, the mean of |Φ|; and the horizon. One
+/// group at a time is in memory, so that hundreds of channels take milliseconds.
+struct DsfWeights {
+  std::vector<double> values;
+  MemoryHorizon horizon;
+};
+[[nodiscard]] DsfWeights weights_of(const Dsf& system);
 
 }  // namespace isomer

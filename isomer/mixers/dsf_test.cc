@@ -9,6 +9,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/rng.h"
 #include "isomer/laws/random.h"
+#include "isomer/mixers/dsf_state.h"
 #include "tests/error_of.h"
 
 namespace isomer {
@@ -26,6 +27,46 @@ double error_of(const Signal& got, const Signal& want) {
     size = std::max(size, std::abs(want.values[i]));
   }
   return difference / size;
+}
+
+/// Of what is looked at, with what it is made of.
+void expect_same_weights(const Dsf& system, const DsfMap& map) {
+  const DsfWeights weights = weights_of(system);
+  const MemoryHorizon horizon = memory_horizon(map);
+  EXPECT_NEAR(weights.horizon.tokens, horizon.tokens, 1e-9);
+  EXPECT_NEAR(weights.horizon.unfinished, horizon.unfinished, 1e-9);
+  for (Index t = 0; t < map.T; ++t)
+    for (Index s = 0; s <= t; ++s) {
+      double want = map.groups == 1 ? map(0, t, s).real() : 0;
+      for (Index g = 0; map.groups > 1 && g < map.groups; ++g) want += std::abs(map(g, t, s)) / double(map.groups);
+      ASSERT_NEAR(weights.values[t * map.T + s], want, kLimit * (1 + std::abs(want))) << t << ", " << s;
+    }
+}
+
+/// h_t as a token leaves and writes it gives y_t, and is as large as the curve says.
+void expect_same_state(const Dsf& system, const Signal& u) {
+  const StateCurve curve = state_curve(system, u);
+  Signal y = run(system, u);
+  const Index t = system.T - 1;
+  if (t < 0 || system.centred) return;
+  const StateMoment moment = state_moment(system, u, t);
+  double sum = 0, size = 1e-300;
+  for (Index c = 0; c < system.channels; ++c) {
+    const DsfToken& token = system.token(t, system.group_of_channel(c));
+    Complex read = token.D * u(t, c);
+    for (Index f = 0; f < system.features; ++f) {
+      const Complex h = moment.kept[c * system.features + f] + moment.written[c * system.features + f];
+      read += token.C[f] * h;
+      sum += std::norm(h);
+      size = std::max(size, std::abs(token.C[f] * h));
+    }
+    EXPECT_LE(std::abs(read - y(t, c)), 1e-11 * (size + std::abs(y(t, c))));
+  }
+  EXPECT_NEAR(curve.norm[t], std::sqrt(sum), 1e-11 * (1 + std::sqrt(sum)));
+  if (sum > 0) {
+    EXPECT_GE(curve.rank[t], 1 - 1e-6);
+  }
+  EXPECT_LE(curve.rank[t], double(std::min(system.channels, system.features)) * (1 + 1e-6));
 }
 
 /// A case of a law with its inputs and reference outputs.
@@ -64,6 +105,8 @@ void expect_same(const Example& x, DsfPlace place, const DsfOptions& options = {
   for (Index g = 0; g < map.groups; ++g)
     for (Index t = 0; t < map.T; ++t)
       for (Index s = t + 1; s < map.T; ++s) ASSERT_EQ(map(g, t, s), Complex(0)) << "the map is causal";
+  expect_same_weights(system, map);
+  expect_same_state(system, u);
 }
 
 class EveryCase : public testing::TestWithParam<const Law*> {};
@@ -209,6 +252,23 @@ TEST(Eigenvalues, OfAMatrixAddUpAndMultiply) {
   // The shift of a cycle: no QR step without a shift changes it, and its spectrum is the roots of one.
   auto values = eigenvalues({0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}, 4);
   for (const Complex& e : values) EXPECT_LT(std::abs(e * e * e * e - 1.0), 1e-13);
+}
+
+TEST(DsfState, OfTwoTokensIsWhatIsKeptAndWritten) {
+  // A channel with two features: the first token writes (1, 0), the second halves it and writes (0, 3).
+  Dsf system{.T = 2, .channels = 1, .features = 2, .initial = {0, 0}};
+  system.tokens = {{.decay = {1, 1}, .left = {}, .right = {}, .B = {1, 0}, .C = {1, 1}},
+                   {.decay = {0.5, 0.5}, .left = {}, .right = {}, .B = {0, 1}, .C = {1, 1}}};
+  Signal u{2, 1};
+  u(0, 0) = 1, u(1, 0) = 3;
+  const StateMoment now = state_moment(system, u, 1);
+  EXPECT_EQ(now.kept, (std::vector<Complex>{0.5, 0}));
+  EXPECT_EQ(now.written, (std::vector<Complex>{0, 3}));
+  const StateCurve curve = state_curve(system, u);
+  EXPECT_EQ(curve.kept, (std::vector<double>{0, 0.5}));
+  EXPECT_EQ(curve.written, (std::vector<double>{1, 3}));
+  EXPECT_DOUBLE_EQ(curve.norm[1], std::sqrt(9.25));
+  EXPECT_EQ(tests::error_of([&] { (void)state_moment(system, u, 2); }), "dsf: expected a token below 2, got 2");
 }
 
 TEST(MemoryHorizon, OfAFixedDecayIsItsLogarithm) {

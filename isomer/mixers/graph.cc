@@ -16,8 +16,14 @@ constexpr std::array<std::string_view, 30> kNames{
     "running_sum",    "mean",           "concat",      "slice",     "softmax",         "square_sum", "taylor_features",
     "position",       "position_table", "psi",         "local_sum", "local_image_sum", "detach",     "law",
     "share_of_heads", "from_first"};
-static_assert(kNames.size() == std::variant_size_v<Work>, "every kind of node has a name");
+static_assert(kNames.size() == std::variant_size_v<AnyWork>, "every kind of node has a name");
 }  // namespace
+
+Work::Work(const Work& other) = default;
+Work::Work(Work&& other) noexcept = default;
+Work& Work::operator=(const Work& other) = default;
+Work& Work::operator=(Work&& other) noexcept = default;
+Work::~Work() = default;
 
 void Law::add(std::string_view role) {
   const int place = law->law().input(role);
@@ -61,6 +67,11 @@ bool causal(const Graph& graph) {
     return law != nullptr && !law->law->causal();
   };
   return std::none_of(graph.nodes.begin(), graph.nodes.end(), looks_ahead);
+}
+
+bool reads_images(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return std::holds_alternative<LocalImageSum>(node.work); });
 }
 
 }  // namespace isomer::graph

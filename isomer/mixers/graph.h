@@ -138,9 +138,18 @@ struct FromFirst {
   std::string name;
 };
 
-using Work = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Repeat, Normalise,
-                          Rotary, Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures, Position,
-                          PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads, FromFirst>;
+using AnyWork = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Repeat,
+                             Normalise, Rotary, Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures,
+                             Position, PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads, FromFirst>;
+/// What a node computes. Copied and destroyed in graph.cc, so that not every file that knows a graph compiles that for each kind.
+struct Work : AnyWork {
+  using AnyWork::AnyWork;
+  Work(const Work& other);
+  Work(Work&& other) noexcept;
+  Work& operator=(const Work& other);
+  Work& operator=(Work&& other) noexcept;
+  ~Work();
+};
 
 struct Node {
   std::string name = {};        // in equations; empty: it is written inside the node that uses it
@@ -177,5 +186,7 @@ struct Graph {
 [[nodiscard]] std::string_view name_of(const Work& work);
 /// Does the mixer need the whole sequence at once (bidirectional, global, images)?
 [[nodiscard]] bool causal(const Graph& graph);
+/// Is a row of tokens an image, which cannot be shorter or stand beside others?
+[[nodiscard]] bool reads_images(const Graph& graph);
 
 }  // namespace isomer::graph

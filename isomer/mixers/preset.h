@@ -40,7 +40,10 @@ struct Place {
 
 /// The options that a preset understands, with help and with what they are here if not set.
 struct MixerOption {
+  enum class Kind { size, number, limit, flag, choice };
   std::string name, fallback, help;
+  Kind kind = Kind::number;
+  Index least = 0;                        // of a size
   std::vector<std::string> choices = {};  // of an option that is one of some words
   bool applies = true;                    // false: it has no effect beside the others, and giving it is an error
 };

@@ -59,11 +59,11 @@ void seed_loss(Tape<T>& tape, Var<T> loss, Index count, const Pass& pass) {
 }
 
 /// A copy that the backward pass still finds.
-template <class T>
-std::span<const std::int64_t> kept_offsets(Tape<T>& tape, std::span<const std::int64_t> offsets) {
-  std::int64_t* kept = tape.template keep<std::int64_t>(Index(offsets.size()));
-  std::ranges::copy(offsets, kept);
-  return {kept, offsets.size()};
+template <class T, class U>
+std::span<const U> kept(Tape<T>& tape, std::span<const U> numbers) {
+  U* copy = tape.template keep<U>(Index(numbers.size()));
+  std::ranges::copy(numbers, copy);
+  return {copy, numbers.size()};
 }
 
 void expect_size(const char* what, std::size_t got, Index want) {
@@ -220,12 +220,13 @@ Var<T> Model<T>::run_block(Tape<T>& tape, const Flow& flow, std::size_t layer, c
                                .seed = pass.seed,
                                .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer,
                                .first = pass.first * flow.in[0].dim(1) * config_.width};
-  const auto forward = [block = &blocks_[layer], window = pass.window, hidden = pass.hidden, offsets = along.offsets, state,
-                        dropout](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
+  const auto forward = [block = &blocks_[layer], window = pass.window, hidden = pass.hidden, offsets = along.offsets,
+                        lengths = along.lengths, state, dropout](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
     out[0] = block->forward(on, in[0], dropout,
                             {.taken = in.subspan(1),
                              .given = out.subspan(1),
                              .offsets = offsets,
+                             .lengths = lengths,
                              .window = window,
                              .hidden = hidden,
                              .state = state});
@@ -295,7 +296,7 @@ template <class T>
 ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass, States* states) const {
   check_input(in, states);
   check_targets(in);
-  const Along along{pass, kept_offsets(tape, in.offsets), states};
+  const Along along{pass, kept(tape, in.offsets), kept(tape, in.lengths), states};
   const Var<T> x = blocks(tape, front(tape, in, along), along);
   switch (config_.kind) {
     case ModelKind::language: return read_labels(tape, (*norm_)(tape, x), in, pass);
@@ -314,7 +315,7 @@ Var<T> Model<T>::projected(Tape<T>& tape, Var<T> x) const {
 template <class T>
 ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass& pass) const {
   check_input(in);
-  const Along along{pass, kept_offsets(tape, in.offsets)};
+  const Along along{pass, kept(tape, in.offsets), kept(tape, in.lengths)};
   const Var<T> hidden = (*norm_)(tape, blocks(tape, front(tape, in, along), along));
   switch (config_.kind) {
     case ModelKind::language: return {hidden, projected(tape, hidden)};
@@ -336,7 +337,7 @@ std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, cons
   tape.clear();
   const typename Tape<T>::Scope scope(tape);
   return tape.without_recording([&]() -> std::string {
-    const Along along{pass, in.offsets};
+    const Along along{pass, in.offsets, in.lengths};
     Var<T> x = front(tape, in, along);
     if (!finite(x)) return name_of_front();
     const std::span<Flow> all = flows(tape);
@@ -368,7 +369,7 @@ void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& vi
   const typename Tape<T>::Scope scope(tape);
   tape.without_recording([&] {
     const Pass plain;
-    const Along along{plain, in.offsets};
+    const Along along{plain, in.offsets, in.lengths};
     Var<T> x = front(tape, in, along);
     const std::span<Flow> all = flows(tape);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {

@@ -33,7 +33,7 @@ struct ModelInput {
   std::span<const std::int64_t> labels = {};  // [B, T], or [B] where a sequence has one; negative ones do not count
   std::span<const float> inputs = {};         // [B, T, features]
   std::span<const float> targets = {};        // [B, outputs]
-  std::span<const Index> lengths = {};        // [B], tokens before the padding, which means leave out; empty: all
+  std::span<const Index> lengths = {};        // [B], tokens before the padding, which nothing sees; empty: all
   // Language models: [n + 1], from 0 to T and never decreasing: n sequences packed into one row, which do not see each other.
   std::span<const std::int64_t> offsets = {};
 };
@@ -140,6 +140,7 @@ class Model {
   struct Along {
     const Pass& pass;
     std::span<const std::int64_t> offsets;
+    std::span<const Index> lengths;
     States* states = nullptr;
   };
   [[nodiscard]] std::vector<const graph::Graph*> graphs() const;

@@ -5,10 +5,13 @@
 namespace isomer {
 
 std::vector<ModelLaw> laws_of(const LoadedModel& loaded, const ModelInput& in, Context& context) {
-  const ModelConfig& config = loaded.model.config();
   Parameters<double> parameters;
-  const Model<double> model(config, parameters);
+  const Model<double> model(loaded.model.config(), parameters);
   parameters.assign(loaded.parameters.tensors());
+  return laws_of(model, in, context);
+}
+
+std::vector<ModelLaw> laws_of(const Model<double>& model, const ModelInput& in, Context& context) {
   Tape<double> tape(context, Record::no);
   std::vector<ModelLaw> all;
   model.visit_blocks(tape, in, [&](Index layer, Var<double> x, std::span<const Var<double>> taken) {

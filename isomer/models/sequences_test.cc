@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "isomer/mixers/preset.h"
 #include "isomer/models/executor.h"
 #include "isomer/models/testing.h"
 #include "tests/error_of.h"
@@ -43,6 +44,47 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
   }
   EXPECT_GT(largest, 0);
   EXPECT_LE(worst, 1e-10 * largest);
+}
+
+// Of presets that can look ahead; the others never see what is behind a token.
+TEST(Padding, ChangesNoLossAndNoGradientOfAnyPreset) {
+  constexpr Index kLength = 5, kPadded = 9;
+  Context context(1);
+  Index tried = 0;
+  for (const Preset* preset : presets()) {
+    const Settings settings{{"heads", "2"}, {"causal", "false"}};
+    const ModelConfig usual = testing::small_config(ModelKind::classifier);
+    if (error_of([&] { (void)build_mixer(*preset, {.width = usual.width}, settings); }) != "no error") continue;
+    SCOPED_TRACE(preset->name);
+    ModelConfig config = usual;
+    config.layers = {{std::string(preset->name), settings}, {"gla", {{"heads", "2"}}}, {std::string(preset->name), settings}};
+    SmallModel<double> small(config);
+    const Data data(config, 2, kPadded);
+    Data alone(config, 1, kLength);
+    alone.tokens.assign(data.tokens.begin(), data.tokens.begin() + kLength);
+    alone.labels = {3};
+    const auto run = [&](const ModelInput& in, bool recompute) {
+      Tape<double> tape(context);
+      (void)small.model.loss(tape, in, {.recompute = recompute});
+      tape.backward();
+      std::vector<double> all = gradients(small.parameters);
+      tape.clear();
+      const Var<double> logits = small.model.logits(tape, in).logits;
+      all.insert(all.end(), logits.value.data, logits.value.data + logits.dim(3));
+      return all;
+    };
+    const std::vector<double> want = run(alone.input(), false);
+    const std::array<Index, 2> lengths{kLength, kPadded};
+    const std::array<std::int64_t, 2> labels{3, -100};
+    for (const bool recompute : {false, true}) {
+      ModelInput in = data.input();
+      in.lengths = lengths;
+      in.labels = labels;
+      expect_near(run(in, recompute), want);
+    }
+    ++tried;
+  }
+  EXPECT_GE(tried, 18);
 }
 
 TEST(PackedSequences, HaveTheLossAndGradientsOfEachAlone) {

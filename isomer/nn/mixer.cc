@@ -137,6 +137,7 @@ template <class T>
 Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string& prefix)
     : graph_(std::move(graph)),
       causal_(graph::causal(graph_)),
+      whole_rows_(graph::reads_images(graph_)),
       taken_(graph::taken(graph_)),
       product_of_(graph_.nodes.size(), -1),
       schedule_(schedule_of(graph_)),
@@ -155,8 +156,8 @@ template <class T>
 std::span<const Var<T>> Mixer<T>::run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const MixerPass<T>& pass) const {
   require(x.dim(2) == 1 && x.dim(3) == graph_.width, "mixer", "expected x [B, T, 1, ", graph_.width, "], got [", x.dim(0), ", ",
           x.dim(1), ", ", x.dim(2), ", ", x.dim(3), "]");
-  require(pass.offsets.empty() || causal_, "mixer", "expected a causal mixer for packed sequences, got ", graph_.preset,
-          ", which reads whole rows");
+  require(pass.offsets.empty() || !whole_rows_, "mixer", "expected rows of one image each, got packed or padded ones for ",
+          graph_.preset, " with an image");
   if (pass.state != nullptr) expect_sequences(x, pass.offsets, pass.state->batch());
   MixerRun<T> run(*this, tape, x, state, pass);
   for (std::size_t i = 0; i < taken_.size(); ++i) {
@@ -196,7 +197,23 @@ const BoundLaw& Mixer<T>::law_at(std::size_t node, Index window) const {
 
 template <class T>
 Var<T> Mixer<T>::forward(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass) const {
-  return run(tape, x, nullptr, pass).back();
+  // A causal one does not see what is behind a token.
+  const bool padded = !causal_ && std::ranges::any_of(pass.lengths, [&](Index length) { return length < x.dim(1); });
+  return padded ? without_padding(tape, x, pass) : run(tape, x, nullptr, pass).back();
+}
+
+template <class T>
+Var<T> Mixer<T>::without_padding(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass) const {
+  require(pass.hidden.empty(), "mixer", "expected rows without padding to hide keys of, got shorter ones");
+  ISOMER_ASSERT(taken_.empty() && pass.given.empty(), "mixers that share values are causal");
+  const std::span offsets(tape.template keep<std::int64_t>(x.dim(0) + 1), std::size_t(x.dim(0) + 1));
+  offsets[0] = 0;
+  for (std::size_t b = 0; b < pass.lengths.size(); ++b) offsets[b + 1] = offsets[b] + pass.lengths[b];
+  MixerPass<T> packed = pass;
+  packed.lengths = {};
+  packed.offsets = offsets;
+  const Var<T> y = run(tape, ops::pack_tokens<T>(tape, x, offsets), nullptr, packed).back();
+  return ops::unpack_tokens<T>(tape, y, offsets, x.dim(1));
 }
 
 template <class T>

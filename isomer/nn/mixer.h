@@ -53,6 +53,8 @@ struct MixerPass {
   std::span<Var<T>> given = {};
   // How x is sequences: packed ones start afresh, or go on from the state's. Positions are the state's.
   std::span<const std::int64_t> offsets = {};
+  // In forward(): [B], tokens of each row before its padding, which a mixer that is not causal does not see; empty: all.
+  std::span<const Index> lengths = {};
   Index window = 0;  // of attention layers that have one, in forward(); 0: their own
   // In forward() of a mixer that is not causal, on a tape that does not record: [T, T], 1 where a query does not see a key.
   std::span<const std::uint8_t> hidden = {};
@@ -98,10 +100,11 @@ class Mixer {
   };
   [[nodiscard]] const BoundLaw& law_at(std::size_t node, Index window) const;
   void add_products(Parameters<T>& parameters, const std::string& prefix);
+  [[nodiscard]] Var<T> without_padding(Tape<T>& tape, Var<T> x, const MixerPass<T>& pass) const;
   [[nodiscard]] std::span<const Var<T>> run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const MixerPass<T>& pass) const;
 
   graph::Graph graph_;
-  bool causal_;
+  bool causal_, whole_rows_;
   std::vector<int> taken_;  // of the graph
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one

@@ -40,17 +40,6 @@ DsfView::Range range(const std::vector<Complex>& values, double (*of)(const Comp
   return r;
 }
 
-std::vector<double> weights_of(const DsfMap& map) {
-  std::vector<double> weights(std::size_t(map.T * map.T), 0.0);
-  for (Index g = 0; g < map.groups; ++g)
-    for (Index t = 0; t < map.T; ++t)
-      for (Index s = 0; s <= t; ++s) {
-        const Complex w = map(g, t, s);
-        weights[t * map.T + s] += map.groups == 1 ? w.real() : std::abs(w) / double(map.groups);
-      }
-  return weights;
-}
-
 }  // namespace
 
 double dsf_error(const LawCall& call, const DsfOptions& options) {
@@ -80,7 +69,7 @@ std::vector<DsfView> dsf_views(const LawCall& call, Index sequence) {
   std::vector<DsfView> views;
   for (Index h = 0; h < heads_of(call); ++h) {
     const Dsf system = realise(find_law(call.law), call.inputs, call.settings, {sequence, h});
-    const DsfMap map = materialise(system);
+    DsfWeights weights = weights_of(system);
     DsfView view{.law = call.law,
                  .node = call.node,
                  .head = h,
@@ -88,9 +77,9 @@ std::vector<DsfView> dsf_views(const LawCall& call, Index sequence) {
                  .features = system.features,
                  .sizes = {},
                  .angles = {},
-                 .horizon = memory_horizon(map),
-                 .averaged = map.groups > 1,
-                 .weights = weights_of(map)};
+                 .horizon = weights.horizon,
+                 .averaged = system.groups > 1,
+                 .weights = std::move(weights.values)};
     for (const std::vector<Complex>& values : eigenvalues(system)) {
       view.sizes.push_back(range(values, [](const Complex& x) { return std::abs(x); }));
       view.angles.push_back(range(values, [](const Complex& x) { return std::arg(x); }));

@@ -1,5 +1,5 @@
-// What holds for every causal preset, with each of its options: packed sequences give what each gives alone, streams may stand at
-// different positions, and gradients go through states.
+// What holds for every preset, with each of its options: packed and padded sequences give what each gives alone; of causal ones
+// streams may stand at different positions, and gradients go through states.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -89,28 +89,32 @@ void expect_equal(const Result& got, const Result& want, D limit = 1e-9) {
   for (std::size_t i = 0; i < want.dtaken.size(); ++i) expect_near(got.dtaken[i], want.dtaken[i], "dtaken", limit);
 }
 
-class EveryCausalPreset : public ::testing::TestWithParam<const Preset*> {
+class SequencesOfPresets : public ::testing::TestWithParam<const Preset*> {
  protected:
   template <class F>
-  void each_graph(F f) {
+  void each_graph(bool (*wanted)(const graph::Graph&), F f) {
     for (const MixerCase& what : mixer_cases(*GetParam())) {
       SCOPED_TRACE(what.label);
       const graph::Graph graph = build_small(*GetParam(), what);
-      if (graph::causal(graph)) f(graph);
+      if (!wanted(graph)) continue;
+      f(graph);
       if (tests::quick()) return;
     }
   }
   Context context_{1};
 };
-INSTANTIATE_TEST_SUITE_P(Sequences, EveryCausalPreset, ::testing::ValuesIn(presets().begin(), presets().end()),
+INSTANTIATE_TEST_SUITE_P(Sequences, SequencesOfPresets, ::testing::ValuesIn(presets().begin(), presets().end()),
                          [](const auto& preset) {
                            std::string name(preset.param->name);
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
 
-TEST_P(EveryCausalPreset, GivesPackedSequencesWhatEachGivesAlone) {
-  each_graph([&](const graph::Graph& graph) {
+bool packs(const graph::Graph& graph) { return !graph::reads_images(graph); }
+bool looks_ahead(const graph::Graph& graph) { return packs(graph) && !graph::causal(graph); }
+
+TEST_P(SequencesOfPresets, GivesPackedSequencesWhatEachGivesAlone) {
+  each_graph(packs, [&](const graph::Graph& graph) {
     Row row(graph);
     Tape<D> tape(context_);
     const auto run = [&](Index begin, Index count, std::span<const std::int64_t> offsets, Result& result) {
@@ -132,10 +136,46 @@ TEST_P(EveryCausalPreset, GivesPackedSequencesWhatEachGivesAlone) {
   });
 }
 
-TEST_P(EveryCausalPreset, StreamsSequencesThatStandAtDifferentPositions) {
+TEST_P(SequencesOfPresets, GivesPaddedSequencesWhatEachGivesAlone) {
+  constexpr std::array<Index, 2> kLengths{5, 13};
+  each_graph(looks_ahead, [&](const graph::Graph& graph) {
+    Row row(graph);
+    Tape<D> tape(context_);
+    const auto run = [&](Index b, Index count, Index length, std::span<const Index> lengths, Numbers& y, Numbers& dx) {
+      const Var<D> x = tape.input(slice(slice(row.layer.all(), 0, b, count), 1, 0, length), true);
+      const Var<D> out = row.layer.mixer().forward(tape, x, {.lengths = lengths});
+      const View<D, 4> seed = tape.seed(out);
+      for (Index i = 0; i < count; ++i)
+        for (Index t = 0; t < length; ++t)
+          for (Index d = 0; d < row.width(); ++d) seed(i, t, 0, d) = row.dy[std::size_t(((b + i) * 13 + t) * row.width() + d)];
+      y = Layer::numbers(out.value);
+      tape.backward();
+      Result::append(tape, x, dx);
+      tape.clear();
+    };
+    std::array<Numbers, 2> want_y, want_dx;
+    for (std::size_t b = 0; b < 2; ++b) {
+      run(Index(b), 1, kLengths[b], {}, want_y[b], want_dx[b]);
+      want_y[b].resize(std::size_t(13 * row.width()), 0);
+      want_dx[b].resize(std::size_t(13 * row.width()), 0);
+    }
+    const Numbers parameters = row.parameter_gradients();
+    Numbers y, dx;
+    run(0, 2, 13, kLengths, y, dx);
+    const auto both = [](std::array<Numbers, 2> of) {
+      of[0].insert(of[0].end(), of[1].begin(), of[1].end());
+      return of[0];
+    };
+    expect_near(y, both(want_y), "y");
+    expect_near(dx, both(want_dx), "dx");
+    expect_near(row.parameter_gradients(), parameters, "parameters");
+  });
+}
+
+TEST_P(SequencesOfPresets, StreamsSequencesThatStandAtDifferentPositions) {
   constexpr std::array<Index, 3> kLengths{5, 1, 3};
   constexpr Index kSteps = 2, kCount = Index(kLengths.size());
-  each_graph([&](const graph::Graph& graph) {
+  each_graph(graph::causal, [&](const graph::Graph& graph) {
     Row row(graph);
     Tape<D> tape(context_, Record::no);
     // Sequence i has the tokens from 8 i on; each alone.
@@ -193,9 +233,9 @@ TEST_P(EveryCausalPreset, StreamsSequencesThatStandAtDifferentPositions) {
   });
 }
 
-TEST_P(EveryCausalPreset, CarriesGradientsThroughItsState) {
+TEST_P(SequencesOfPresets, CarriesGradientsThroughItsState) {
   constexpr Index kCut = 11;
-  each_graph([&](const graph::Graph& graph) {
+  each_graph(graph::causal, [&](const graph::Graph& graph) {
     Row row(graph);
     const Mixer<D>& mixer = row.layer.mixer();
     Result want, got;
@@ -230,14 +270,21 @@ TEST_P(EveryCausalPreset, CarriesGradientsThroughItsState) {
   });
 }
 
-TEST(PackedSequences, AreRefusedByMixersThatReadWholeRows) {
-  Layer layer(build_small(find_preset("inline"), {.label = "", .settings = {{"heads", "2"}, {"causal", "false"}}}));
+TEST(PackedSequences, AreRefusedByMixersOfImages) {
+  const Settings image{{"heads", "2"}, {"causal", "false"}, {"residual", "image"}, {"rows", "2"}, {"columns", "3"}};
+  Layer layer(build_small(find_preset("inline"), {.label = "", .settings = image}));
   Context context(1);
   Tape<D> tape(context, Record::no);
-  const std::array<std::int64_t, 3> offsets{0, 3, 13};
-  EXPECT_EQ(
-      tests::error_of([&] { (void)layer.mixer().forward(tape, tape.input(slice(layer.all(), 0, 0, 1)), {.offsets = offsets}); }),
-      "mixer: expected a causal mixer for packed sequences, got inline, which reads whole rows");
+  const std::array<std::int64_t, 3> offsets{0, 3, 6};
+  const std::array<Index, 2> lengths{3, 6};
+  const auto error = [&](Index rows, const MixerPass<D>& pass) {
+    return tests::error_of([&] { (void)layer.mixer().forward(tape, tape.input(slice(layer.all(), 0, 0, rows)), pass); });
+  };
+  const char* const refused = "mixer: expected rows of one image each, got packed or padded ones for inline with an image";
+  EXPECT_EQ(error(1, {.offsets = offsets}), refused);
+  EXPECT_EQ(error(2, {.lengths = lengths}), refused);
+  const std::array<Index, 2> whole{6, 6};
+  EXPECT_EQ(error(2, {.lengths = whole}), "no error");
 }
 
 TEST(StateValues, AreRefusedForAnotherNumberOfSequences) {

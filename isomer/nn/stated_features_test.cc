@@ -102,11 +102,28 @@ Rows rff(const Plain& p) {
   return p.linear("o", plain::weighted(in.v, p.H, weight, [](size_t, size_t, double sum) { return 1 / std::max(sum, 0.1); }));
 }
 
+double one(size_t, size_t, double) { return 1; }
+Rows linear_identity(const Plain& p) {
+  const Heads in = projected(p);
+  const Rows sums = plain::weighted(
+      in.v, p.H, [&](size_t h, size_t t, size_t s) { return scaled(p, in, h, t, s); }, one);
+  return p.linear("o", plain::normed(p, sums, p.H, 1e-6, {.name = "norm"}));
+}
+/// The sums themselves, each of length one.
+Rows softmax_norm(const Plain& p) {
+  const Heads in = projected(p);
+  const Rows sums = plain::weighted(
+      in.v, p.H, [&](size_t h, size_t t, size_t s) { return std::exp(scaled(p, in, h, t, s)); }, one);
+  return p.linear("o", unit(sums, p.H));
+}
+
 TEST(StatedLayers, OfOtherWeights) {
   const std::vector<plain::Stated> all{
       {"taylor", {{"position", "none"}}, taylor},
       {"based", {{"key", "4"}}, based, 4, 8},
       {"sliding-window", {{"position", "none"}, {"window", "5"}, {"sinks", "2"}}, sliding_window},
+      {"softmax-norm", {{"position", "none"}}, softmax_norm},
+      {"linear-identity", {}, linear_identity},
       {"linear-relu", {}, linear_relu},
       {"linear-exp", {{"temperature", "2"}}, linear_exp},
       {"linear-softmax", {}, linear_softmax},
