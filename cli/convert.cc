@@ -1,7 +1,9 @@
 // isomer convert: a trained model with other mixers, as a run that can be trained on.
+#include <algorithm>
 #include <map>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/report.h"
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
@@ -12,11 +14,18 @@ namespace isomer::cli {
 
 namespace {
 using Fate = ConvertedParameter::Fate;
+constexpr Index kTransferSteps = 300, kTuneSteps = 300;
+// A model that is there already takes less than one that starts.
+constexpr const char* kTuneRate = "0.001";
+constexpr std::string_view kSteps = "train.steps=";
+// A loss that is so much higher than before, in parts of it and in nats, is no rounding of a fine-tuning that may go on.
+constexpr double kLostShare = 0.1, kLostNats = 0.05;
 
 struct Request {
   std::string run, mixer, out, layers;
   std::vector<std::string> settings;
-  Index transfer = 0;
+  std::optional<Index> transfer, tune;  // not given: as much as it takes
+  Index examples = 1024;
   bool json = false;
   int threads = 0;
 };
@@ -89,7 +98,33 @@ void print_transfer(const std::vector<TransferReport>& reports, Index steps) {
               << " before, " << text_of(r.after) << " after " << steps << " steps\n";
 }
 
-Json rows_of(const std::vector<ConvertedParameter>& fates, const std::vector<TransferReport>& reports) {
+/// How the model did at some point, always on the same test examples.
+struct Stage {
+  std::string name;
+  Index steps = 0;  // that led there
+  EvalReport eval;
+};
+
+void print_stages(const std::vector<Stage>& stages) {
+  if (stages.empty()) return;
+  Table table({"", "steps", std::string(name_of(stages[0].eval.metric)), "loss"});
+  for (const Stage& stage : stages)
+    table.add({stage.name, std::to_string(stage.steps), text_of(stage.eval.value), text_of(stage.eval.loss)});
+  table.print();
+  std::cout << "on the same " << stages[0].eval.examples << " examples of the test split\n";
+}
+
+/// Says so where the last stage is far from the first.
+void warn_of_loss(const std::vector<Stage>& stages) {
+  const double before = stages.front().eval.loss, lost = stages.back().eval.loss - before;
+  if (lost <= std::max(kLostShare * before, kLostNats)) return;
+  std::cerr << "isomer convert: warning: the model has not recovered, its loss rose from " << text_of(before) << " to "
+            << text_of(before + lost)
+            << ": more steps (--tune), another rate (--set train.lr=…) or a mixer that is nearer to the old one may help\n";
+}
+
+Json rows_of(const std::vector<ConvertedParameter>& fates, const std::vector<TransferReport>& reports,
+             const std::vector<Stage>& stages) {
   Json rows = Json::array();
   for (const ConvertedParameter& p : fates) {
     Json row = Json::object(
@@ -100,43 +135,146 @@ Json rows_of(const std::vector<ConvertedParameter>& fates, const std::vector<Tra
   for (const TransferReport& r : reports)
     rows.push(Json::object(
         {{"layer", r.layer}, {"transfer", r.weights ? "weights" : "outputs"}, {"before", r.before}, {"after", r.after}}));
+  for (const Stage& stage : stages)
+    rows.push(Json::object({{"stage", stage.name},
+                            {"steps", stage.steps},
+                            {"metric", name_of(stage.eval.metric)},
+                            {"value", stage.eval.value},
+                            {"loss", stage.eval.loss},
+                            {"examples", stage.eval.examples}}));
   return rows;
 }
 
-std::vector<TransferReport> transferred(const Request& request, Session& from, Session& to,
-                                        const std::vector<ConvertedParameter>& fates, Context& context) {
-  if (request.transfer == 0) return {};
-  const Progress progress;
-  TransferOptions options{.steps = request.transfer};
-  options.progress = [&](Index step, double loss) {
-    progress.show("transfer " + std::to_string(step) + "/" + std::to_string(request.transfer) + "  loss " + text_of(loss));
-  };
-  return transfer(from, to, fates, options, context);
+/// The run that is converted, with the options of its task that were set: its data may have moved.
+std::unique_ptr<Session> opened(const Request& request, Context& context) {
+  auto from = open_run(request.run, context);
+  Overrides task;
+  for (const std::string& text : request.settings)
+    if (text.starts_with("task.")) task.push_back(text);
+  if (!task.empty()) from->use_task_of(with_task(from->recipe(), from->recipe().task, task));
+  return from;
 }
+
+/// A conversion under way.
+class Work {
+ public:
+  explicit Work(const Request& request) : request_(request), context_(request.threads), from_(opened(request, context_)) {
+    plan_ = plan_conversion(*from_,
+                            {.mixer = request.mixer, .layers = layers_of(request.layers), .overrides = overrides_of(request)});
+    require_data();
+  }
+
+  int run() {
+    Session to(plan_.recipe, plan_.model, context_);
+    score("before", 0, *from_);
+    fates_ = take_weights(*from_, to, plan_.layers);
+    score("new mixers", 0, to);
+    // Without a wish, only where there is something to learn.
+    const Index steps = request_.transfer.value_or(can_transfer(to, fates_) ? kTransferSteps : 0);
+    if (has_data_ && steps > 0) {
+      learn(to, steps);
+      score("after transfer", steps, to);
+    }
+    const bool stopped = !written(to);
+    if (request_.json) {
+      print_json(context_, rows_of(fates_, reports_, stages_));
+    } else {
+      print_parameters(fates_);
+      std::cout << "everything outside of these mixers is kept\n";
+      print_transfer(reports_, steps);
+      print_stages(stages_);
+      if (!has_data_) std::cout << "not scored: " << problem_ << "\n";
+      if (!tuned_) std::cout << "fine-tune with: " << resume_command(request_.out) << "\n";
+    }
+    if (tuned_) warn_of_loss(stages_);
+    return stopped ? kFailed : kDone;
+  }
+
+ private:
+  /// Fine-tuning is no first training: it has a length and a learning rate of its own.
+  static Overrides overrides_of(const Request& request) {
+    const bool given = request.tune.value_or(0) > 0;
+    Index steps = given ? *request.tune : kTuneSteps;
+    for (const std::string& text : request.settings) {
+      if (!text.starts_with(kSteps)) continue;
+      if (given) throw Error("--tune: expected the steps once, got --set train.steps too");
+      (void)parse_number(std::string_view(text).substr(kSteps.size()), steps);  // what is no number is refused as the others are
+    }
+    Overrides all{std::string(kSteps) + std::to_string(steps),
+                  "train.warmup=" + std::to_string(std::max<Index>(steps, 0) / 10),
+                  std::string("train.lr=") + kTuneRate,
+                  "train.schedule=cosine",
+                  "train.final_lr=0.1",
+                  "train.log_every=0",
+                  "train.eval_every=0",
+                  "train.save_every=0"};
+    all.insert(all.end(), request.settings.begin(), request.settings.end());
+    return all;
+  }
+
+  [[nodiscard]] bool tunes() const { return request_.tune.value_or(1) > 0; }
+
+  /// Weights can be converted without the data of their task, nothing more.
+  void require_data() {
+    try {
+      (void)from_->task();
+      has_data_ = true;
+    } catch (const Error& problem) {
+      problem_ = problem.what();
+    }
+    if (!has_data_ && (tunes() || request_.transfer.value_or(1) > 0))
+      throw Error(problem_ +
+                  "; transfer and fine-tuning need it: --set task.path=PATH says where it is, --transfer 0 --tune 0 converts the "
+                  "weights alone");
+  }
+
+  void score(const std::string& name, Index steps, Session& session) {
+    if (has_data_) stages_.push_back({name, steps, session.evaluate({.examples = request_.examples})});
+  }
+
+  void learn(Session& to, Index steps) {
+    const Progress progress;
+    TransferOptions options{.steps = steps};
+    options.progress = [&](Index step, double loss) {
+      progress.show("transfer " + std::to_string(step) + "/" + std::to_string(steps) + "  loss " + text_of(loss));
+    };
+    reports_ = transfer(*from_, to, fates_, options, context_);
+  }
+
+  /// Writes the run and fine-tunes it, unless that is not wanted. False: it was stopped.
+  bool written(Session& to) {
+    try {
+      const RunFolder folder = start_run(request_.out, to);
+      if (!tunes()) return true;
+      const FileLock claim = folder.claim();
+      const Progress progress;
+      const TrainEvents events{.step = [&](const StepReport& step, double) {
+        progress.show("fine-tuning " + std::to_string(step.step) + "/" + std::to_string(plan_.recipe.train.steps) + "  loss " +
+                      text_of(step.loss));
+      }};
+      const TrainOutcome outcome = train(to, folder, events, watch_for_interrupt());
+      tuned_ = outcome.end != TrainOutcome::End::stopped;
+      score("after fine-tuning", outcome.steps, to);
+      return tuned_;
+    } catch (const Error& problem) {
+      throw RunFailed(problem.what());
+    }
+  }
+
+  const Request& request_;
+  Context context_;
+  std::unique_ptr<Session> from_;
+  Conversion plan_;
+  std::vector<ConvertedParameter> fates_;
+  std::vector<TransferReport> reports_;
+  std::vector<Stage> stages_;
+  bool has_data_ = false, tuned_ = false;
+  std::string problem_;  // why there is no data
+};
 
 int convert_request(const Request& request) {
   RunFolder::expect_none(request.out);
-  Context context(request.threads);
-  const auto from = open_run(request.run, context);
-  const Conversion plan = plan_conversion(
-      from->recipe(), {.mixer = request.mixer, .layers = layers_of(request.layers), .overrides = request.settings});
-  Session to(plan.recipe, context);
-  const std::vector<ConvertedParameter> fates = take_weights(*from, to, plan.layers);
-  const std::vector<TransferReport> reports = transferred(request, *from, to, fates, context);
-  try {
-    (void)start_run(request.out, to);
-  } catch (const Error& problem) {
-    throw RunFailed(problem.what());
-  }
-  if (request.json) {
-    print_json(context, rows_of(fates, reports));
-    return kDone;
-  }
-  print_parameters(fates);
-  std::cout << "everything outside of these mixers is kept\n";
-  print_transfer(reports, request.transfer);
-  std::cout << "fine-tune with: " << resume_command(request.out) << "\n";
-  return kDone;
+  return Work(request).run();
 }
 }  // namespace
 
@@ -146,14 +284,19 @@ Command convert_command(Options& options) {
   options.add("--mixer", request->mixer, "The preset that takes the place of the old mixers").required();
   options.add("--out", request->out, "Folder of the new run").required();
   options.add("--layers", request->layers, "Which layers, e.g. 0,2 or 1-3 [all]");
-  options.add("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [0]")
+  options.add("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [300, if it can]")
       .value("N")
       .at_least(0);
-  options.set(request->settings, "A key of the new recipe, e.g. mixer.luna.features=16 or train.steps=500");
+  options.add("--tune", request->tune, "Steps of fine-tuning the whole model after that (train.steps); 0: not now [300]")
+      .value("N")
+      .at_least(0);
+  options.set(request->settings, "A key of the new recipe, e.g. mixer.luna.features=16, train.lr=3e-4 or task.path=FILE");
+  options.add("--examples", request->examples, "Test examples that it is scored on [1024]").value("N").at_least(1);
   options.flag("--json", request->json, "One JSON object instead of a table");
   options.threads(request->threads);
   options.footer(
-      "Example:\n  isomer convert runs/mqar --mixer hedgehog --transfer 300 --set train.steps=500 --out runs/hedgehog");
+      "Example:\n  isomer convert runs/text --mixer hedgehog --out runs/hedgehog\n"
+      "  isomer convert runs/text --mixer gla --layers 1-3 --tune 1000 --set train.lr=3e-4 --out runs/hybrid");
   return [request] { return convert_request(*request); };
 }
 

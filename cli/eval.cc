@@ -8,7 +8,7 @@ namespace isomer::cli {
 
 namespace {
 struct Request {
-  std::string run;
+  std::string run, split = "test";
   EvalRequest eval;
   std::vector<std::string> grid;
   TableOutput output;
@@ -26,7 +26,10 @@ std::vector<GridAxis> axes_of(const Request& request) {
 
 int eval_request(const Request& request) {
   Context context(request.threads);
-  const std::vector<EvalRow> rows = evaluate_grid(request.run, request.eval, axes_of(request), context);
+  EvalRequest eval = request.eval;
+  for (const Split split : {Split::train, Split::test, Split::validation})
+    if (name_of(split) == request.split) eval.split = split;
+  const std::vector<EvalRow> rows = evaluate_grid(request.run, eval, axes_of(request), context);
   print_rows(context, rows_json(rows), request.output, request.grid.empty() ? eval_text(rows.front()) : eval_table(rows));
   return kDone;
 }
@@ -41,7 +44,10 @@ Command eval_command(Options& options) {
   options.add("--grid", request->grid, "task.KEY=VALUE,VALUE,…: a table of all combinations; may be repeated")
       .value("AXIS")
       .repeated();
-  options.add("--examples", request->eval.examples, "Test examples [1024]").value("N").at_least(1);
+  options.add("--split", request->split, "Which examples of the task [test]")
+      .value("NAME")
+      .one_of({"test", "validation", "train"});
+  options.add("--examples", request->eval.examples, "How many of them, at most [1024]").value("N").at_least(1);
   options.add("--batch", request->eval.batch, "Examples at once [as in training]").value("N").at_least(1);
   options.table(request->output);
   options.threads(request->threads);

@@ -55,6 +55,8 @@ def watched(top):
     last = [json.loads(line) for line in (top / "runs/parts/metrics.jsonl").read_text().splitlines() if "eval" in line][-1]
     test = json.loads(isomer("eval", "runs/parts", "--json", cwd=top).stdout)["rows"][0]
     expect(test["loss"] < 1 and last["eval"]["loss"] > 2, f"{last} {test}")
+    kept = json.loads(isomer("eval", "runs/parts", "--split", "validation", "--json", cwd=top).stdout)["rows"][0]
+    expect(kept["split"] == "validation" and kept["loss"] > 2, f"{kept}")
 
 
 def refused(top):

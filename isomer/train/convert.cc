@@ -120,8 +120,9 @@ std::vector<Index> chosen_layers(const ConversionRequest& request, Index count) 
 Recipe exchanged(const Recipe& recipe, const ConversionRequest& request, const std::vector<Index>& layers) {
   const std::string own = "mixer." + request.mixer + ".";
   for (const std::string& text : request.overrides)
-    if (!text.starts_with(own) && !text.starts_with("train."))
-      throw Error("--set: expected a key of the new mixer (" + own + "…) or of training (train.…), got " + text);
+    if (!text.starts_with(own) && !text.starts_with("train.") && (!text.starts_with("task.") || text.starts_with("task.name=")))
+      throw Error("--set: expected a key of the new mixer (" + own + "…), of training (train.…) or of the task (task.…), got " +
+                  text);
   Recipe next = recipe;
   next.model.layers = layers_of(recipe.model);
   next.model.repeat = 1;
@@ -193,10 +194,10 @@ void expect_same(Index layer, const graph::Graph& before, const graph::Graph& af
 
 std::string_view name_of(Fate fate) { return kFates[std::size_t(fate)]; }
 
-Conversion plan_conversion(const Recipe& recipe, const ConversionRequest& request) {
+Conversion plan_conversion(const Session& session, const ConversionRequest& request) {
   const Preset& preset = find_preset(request.mixer);
-  const TaskShape task = task_of(recipe)->shape();
-  const ModelConfig before = model_of(recipe, task);
+  const Recipe& recipe = session.recipe();
+  const ModelConfig& before = session.config();
   Conversion plan;
   plan.layers = chosen_layers(request, Index(before.layers.size()));
   plan.recipe = exchanged(recipe, request, plan.layers);
@@ -216,10 +217,11 @@ Conversion plan_conversion(const Recipe& recipe, const ConversionRequest& reques
             layer, " (", old.preset, "); those that keep q, k, v and o: ", able_presets(from, place, all));
   }
   if (!settings->empty()) plan.recipe.mixers[request.mixer] = *settings;
-  const ModelConfig after = model_of(plan.recipe, task);
+  plan.model = before;
+  plan.model.layers = layer_configs(plan.recipe);
   for (Index layer = 0; layer < Index(before.layers.size()); ++layer)
     if (!std::ranges::binary_search(plan.layers, layer))
-      expect_same(layer, layer_graph(before, layer), layer_graph(after, layer));
+      expect_same(layer, layer_graph(before, layer), layer_graph(plan.model, layer));
   return plan;
 }
 
@@ -247,6 +249,7 @@ std::vector<ConvertedParameter> take_weights(Session& from, Session& to, std::sp
   }
   for (const auto& [name, tensor] : old) fates.push_back({MixerParameter(name).layer, name, tensor.shape(), Fate::dropped, {}});
   to.parameters().assign(next);
+  to.take_tokenizer(from);
   return fates;
 }
 

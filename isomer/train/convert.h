@@ -3,8 +3,8 @@
 // new mixer has of its own starts as its preset says.
 //
 //   const std::unique_ptr<Session> from = open_run("runs/a", context);
-//   const Conversion plan = plan_conversion(from->recipe(), {.mixer = "luna", .overrides = {"train.steps=500"}});
-//   Session to(plan.recipe, context);
+//   const Conversion plan = plan_conversion(*from, {.mixer = "luna", .overrides = {"train.steps=500"}});
+//   Session to(plan.recipe, plan.model, context);
 //   const std::vector<ConvertedParameter> fates = take_weights(*from, to, plan.layers);
 //
 // transfer.h then trains what is new to do what the old layers did.
@@ -20,18 +20,19 @@ namespace isomer {
 struct ConversionRequest {
   std::string mixer;
   std::vector<Index> layers = {};  // empty: all
-  Overrides overrides = {};        // keys mixer.MIXER.… and train.…
+  Overrides overrides = {};        // keys mixer.MIXER.…, train.… and task.…
 };
 
 struct Conversion {
-  Recipe recipe;              // of the new model
+  Recipe recipe;  // of the new model and of its fine-tuning
+  ModelConfig model;
   std::vector<Index> layers;  // ascending
 };
 
-/// The new mixer has the heads, sizes and positions of the old ones unless the overrides say otherwise. Throws Error for a layer
-/// that is not there, a mixer that keeps none of q, k and v (naming those that keep them), layers whose sizes differ, and keys
-/// that have nothing to do with the conversion.
-[[nodiscard]] Conversion plan_conversion(const Recipe& recipe, const ConversionRequest& request);
+/// Needs no data. The new mixer has the heads, sizes and positions of the old ones unless the
+/// overrides say otherwise. Throws Error for a layer that is not there, a mixer that keeps none of q, k and v (naming those that
+/// keep them), layers whose sizes differ, and keys that have nothing to do with the conversion.
+[[nodiscard]] Conversion plan_conversion(const Session& from, const ConversionRequest& request);
 
 /// What became of a parameter of a converted mixer.
 struct ConvertedParameter {

@@ -42,8 +42,13 @@ Recipe single(const std::string& preset, const Settings& options = {}) {
   return recipe;
 }
 
+Conversion planned(const Recipe& recipe, const ConversionRequest& request) {
+  Context context(1);
+  return plan_conversion(Session(recipe, context), request);
+}
+
 std::string error_of(const Recipe& recipe, const ConversionRequest& request) {
-  return tests::error_of([&] { (void)plan_conversion(recipe, request); });
+  return tests::error_of([&] { (void)planned(recipe, request); });
 }
 
 /// The logits after every token of an example, one after the other.
@@ -61,13 +66,13 @@ std::vector<float> logits_of(Session& session, Context& context) {
 /// A run and what became of it.
 struct Converted {
   Context context{2};
-  Session from, to;
+  Session from;
   Conversion plan;
+  Session to;
   std::vector<ConvertedParameter> fates;
 
   Converted(const Recipe& old, const ConversionRequest& request, Index steps = 0)
-      : from(old, context), to(plan_conversion(old, request).recipe, context) {
-    plan = plan_conversion(from.recipe(), request);
+      : from(old, context), plan(plan_conversion(from, request)), to(plan.recipe, plan.model, context) {
     for (Index i = 0; i < steps; ++i) (void)from.step();
     fates = take_weights(from, to, plan.layers);
   }
@@ -133,7 +138,7 @@ TEST(Convert, MakesKeepsAndDropsWhatLayersShare) {
   // Each layer learns by itself, so what they share stays.
   EXPECT_EQ(transfer(there.from, there.to, there.fates, {.steps = 2}, there.context).size(), 3U);
   for (const float x : there.to.parameters().find(bounds[0]).values()) EXPECT_EQ(x, 0);
-  const Recipe all = plan_conversion(recipe_with({}), {.mixer = "hgrn2"}).recipe;
+  const Recipe all = planned(recipe_with({}), {.mixer = "hgrn2"}).recipe;
   EXPECT_EQ(shared(Converted(all, {.mixer = "softmax"}), Fate::dropped), bounds);
   Converted some(all, {.mixer = "softmax", .layers = {1}}, 2);
   EXPECT_TRUE(some.same(bounds[0]));
@@ -146,13 +151,13 @@ TEST(Convert, KnowsWhichLayerIsTheFirstOfItsPreset) {
   EXPECT_EQ(std::ranges::count(fresh, "layers.0.mixer.mix.bias"), 0);
   EXPECT_EQ(std::ranges::count(fresh, "layers.1.mixer.mix.bias"), 1);
   EXPECT_EQ(transfer(there.from, there.to, there.fates, {.steps = 2}, there.context).size(), 3U);
-  const Recipe all = plan_conversion(recipe_with({}), {.mixer = "rwkv7"}).recipe;
+  const Recipe all = planned(recipe_with({}), {.mixer = "rwkv7"}).recipe;
   Converted back(all, {.mixer = "softmax", .layers = {1, 2}}, 2);
   EXPECT_EQ(transfer(back.from, back.to, back.fates, {.steps = 2}, back.context).size(), 2U);
   EXPECT_EQ(
       error_of(all, {.mixer = "softmax", .layers = {0}}),
       "convert: layer 1 (rwkv7) depends on whether it is the first of its preset, which changes: expected --layers with it");
-  const Recipe one = plan_conversion(recipe_with({}), {.mixer = "rwkv7", .layers = {0}}).recipe;
+  const Recipe one = planned(recipe_with({}), {.mixer = "rwkv7", .layers = {0}}).recipe;
   Converted two(one, {.mixer = "rwkv7", .layers = {1}});
   EXPECT_EQ(tests::error_of([&] { (void)transfer(two.from, two.to, two.fates, {.steps = 1}, two.context); }),
             "transfer: layer 1 (rwkv7) takes values of layer 0, which stays: expected both among the converted ones");
@@ -175,8 +180,9 @@ TEST(Convert, RefusesWhatItCannotDo) {
   for (const char* able : {"hedgehog", "luna", "linear-elu", "gla", "gated-deltanet", "retnet", "mlstm"})
     EXPECT_NE(mamba.find(able), std::string::npos) << able;
   for (const char* unable : {"mamba2", "s4d", "lru"}) EXPECT_EQ(mamba.find(unable, 40), std::string::npos) << unable;
-  EXPECT_EQ(error_of(recipe, {.mixer = "luna", .overrides = {"model.width=8"}}),
-            "--set: expected a key of the new mixer (mixer.luna.…) or of training (train.…), got model.width=8");
+  EXPECT_EQ(
+      error_of(recipe, {.mixer = "luna", .overrides = {"model.width=8"}}),
+      "--set: expected a key of the new mixer (mixer.luna.…), of training (train.…) or of the task (task.…), got model.width=8");
   EXPECT_EQ(error_of(recipe, {.mixer = "luna", .overrides = {"mixer.luna.feature=8"}}),
             "luna: unknown option feature, did you mean features?");
   EXPECT_EQ(

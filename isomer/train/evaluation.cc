@@ -28,13 +28,13 @@ void require_effect(const Recipe& before, const Task& task, const EvalRequest& r
     Settings without = task.options();
     without[option] = old.at(option);
     try {
-      if (!same_examples(task, *make_task(task.type().name, without), Split::test, request.examples)) continue;
+      if (!same_examples(task, *make_task(task.type().name, without), request.split, request.examples)) continue;
     } catch (const Error&) {
       continue;  // the others do not go without it
     }
-    const std::string right = test_options(task.type(), option);
-    throw Error(setting + " changes nothing in the test examples of " + std::string(task.type().name) +
-                (right.empty() ? "" : "; " + right + " does"));
+    const std::string right = request.split == Split::test ? test_options(task.type(), option) : "";
+    throw Error(setting + " changes nothing in the " + std::string(name_of(request.split)) + " examples of " +
+                std::string(task.type().name) + (right.empty() ? "" : "; " + right + " does"));
   }
 }
 
@@ -65,6 +65,8 @@ std::vector<EvalRow> evaluate_grid(const std::string& run, const EvalRequest& re
   for (const GridValues& values : points) {
     const EvalRequest here = with_values(request, values);
     session->use_task_of(with_task(own, task, here.settings));
+    if (request.split == Split::validation && !session->task().has_validation())
+      throw Error("validation: " + task + " keeps no examples for it, expected the split train or test");
     require_effect(before, session->task(), here);
   }
   std::vector<EvalRow> rows;
@@ -74,7 +76,7 @@ std::vector<EvalRow> evaluate_grid(const std::string& run, const EvalRequest& re
                     .task = task,
                     .step = session->steps_done(),
                     .set = values,
-                    .eval = session->evaluate({.examples = request.examples, .batch = request.batch})});
+                    .eval = session->evaluate({.examples = request.examples, .batch = request.batch, .split = request.split})});
   }
   return rows;
 }
@@ -87,7 +89,7 @@ Json to_json(const EvalRow& row) {
                             {"value", row.eval.value},
                             {"loss", row.eval.loss},
                             {"examples", row.eval.examples},
-                            {"split", name_of(Split::test)},
+                            {"split", name_of(row.eval.split)},
                             {"shortest", row.eval.shortest},
                             {"longest", row.eval.longest}});
   if (!row.set.empty()) json.set("set", to_json(row.set));
@@ -97,7 +99,7 @@ Json to_json(const EvalRow& row) {
 std::string eval_text(const EvalRow& row) {
   return row.run + ", step " + std::to_string(row.step) + ", " + row.task + ": " + std::string(name_of(row.eval.metric)) + " " +
          text_of(row.eval.value) + ", loss " + text_of(row.eval.loss) + " on " + std::to_string(row.eval.examples) +
-         " examples of the test split, " + lengths_text(row.eval, " to ") + " long\n";
+         " examples of the " + std::string(name_of(row.eval.split)) + " split, " + lengths_text(row.eval, " to ") + " long\n";
 }
 
 std::string eval_table(const std::vector<EvalRow>& rows) {

@@ -4,8 +4,8 @@
 //   const EvalRow row = evaluate_run("runs/mqar", {.settings = {"task.pairs=16"}, .examples = 1024}, context);
 //   const auto rows = evaluate_grid("runs/s3", {}, parse_grid({"task.test_length=64,128"}), context);
 //
-// An option that is set and changes nothing in the test examples is an Error that names the one which does: a score that seems
-// to be of longer sequences and is not would mislead.
+// An option that is set and changes nothing in the examples that are scored is an Error that names the one which does: a score
+// that seems to be of longer sequences and is not would mislead.
 #include <string>
 #include <vector>
 
@@ -18,6 +18,7 @@ struct EvalRequest {
   std::string task = {};             // empty: the run's own
   Overrides settings = {};           // of the task
   Index examples = 1024, batch = 0;  // 0: as in training
+  Split split = Split::test;
 };
 
 struct EvalRow {

@@ -47,6 +47,18 @@ TEST_F(Evaluation, SaysWhatItScored) {
   EXPECT_EQ(row({"task.test_examples=7"}).eval.examples, 7);
 }
 
+TEST_F(Evaluation, ScoresTheSplitThatIsAskedFor) {
+  train(kWords);
+  const EvalRow of_train = evaluate_run(path_, {.examples = 20, .split = Split::train}, context_);
+  EXPECT_NE(eval_text(of_train).find(" on 20 examples of the train split, 9 long"), std::string::npos) << eval_text(of_train);
+  EXPECT_EQ(to_json(of_train).at("split").text(), "train");
+  EXPECT_EQ(tests::error_of([&] { (void)evaluate_run(path_, {.split = Split::validation}, context_); }),
+            "validation: word-problem keeps no examples for it, expected the split train or test");
+  EXPECT_EQ(
+      tests::error_of([&] { (void)evaluate_run(path_, {.settings = {"task.test_length=9"}, .split = Split::train}, context_); }),
+      "task.test_length=9 changes nothing in the train examples of word-problem");
+}
+
 TEST_F(Evaluation, RefusesOptionsThatDoNotReachTheTest) {
   train(kWords);
   const std::string nothing = " changes nothing in the test examples of word-problem";

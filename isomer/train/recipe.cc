@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -97,16 +98,14 @@ class EntryReader : public Binder {
   void number(const char* key, double& value, double least, double most) override {
     const std::string* text = find(key);
     if (text == nullptr) return;
-    if (!parse_number(*text, value) || !std::isfinite(value) || value < least || value > most)
-      wrong(key,
-            most < 1e300 ? "a number from " + toml_number(least) + " to " + toml_number(most)
-                         : "a finite number of at least " + toml_number(least),
-            *text);
+    if (parse_number(*text, value) && std::isfinite(value) && value >= least && value <= most) return;
+    if (most < 1e300) wrong(key, "a number from " + toml_number(least) + " to " + toml_number(most), *text);
+    wrong(key, "a finite number of at least " + toml_number(least), *text);
   }
   void size(const char* key, Index& value, Index least) override {
     const std::string* text = find(key);
-    if (text == nullptr) return;
-    if (!parse_number(*text, value) || value < least) wrong(key, "a whole number of at least " + std::to_string(least), *text);
+    const bool right = text == nullptr || (parse_number(*text, value) && value >= least);
+    if (!right) wrong(key, "a whole number of at least " + std::to_string(least), *text);
   }
   void flag(const char* key, bool& value) override {
     const std::string* text = find(key);
@@ -117,12 +116,11 @@ class EntryReader : public Binder {
   void choice(const char* key, std::string& value, const std::vector<std::string>& choices) override {
     const std::string* text = find(key);
     if (text == nullptr) return;
-    if (std::find(choices.begin(), choices.end(), *text) == choices.end()) {
-      std::string all;
-      for (const std::string& c : choices) all += (all.empty() ? "" : ", ") + c;
-      wrong(key, "one of " + all, *text + did_you_mean(*text, choices));
-    }
     value = *text;
+    if (std::ranges::find(choices, value) != choices.end()) return;
+    std::string all;
+    for (const std::string& c : choices) all += (all.empty() ? "" : ", ") + c;
+    wrong(key, "one of " + all, value + did_you_mean(value, choices));
   }
   void text(const char* key, std::string& value) override {
     if (const std::string* text = find(key)) value = *text;
@@ -131,8 +129,7 @@ class EntryReader : public Binder {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
     const TomlEntry& entry = *found->second;
-    value = entry.items;
-    if (!entry.is_array) value = split(entry.text, ',');  // --set model.layers=gla,softmax
+    value = entry.is_array ? entry.items : split(entry.text, ',');  // --set model.layers=gla,softmax
     if (value.empty()) wrong(key, "at least one name", "none");
   }
 
@@ -203,17 +200,6 @@ class Values : public Binder {
   std::map<std::string, std::string> all;
 };
 
-class Names : public Binder {
- public:
-  void number(const char* key, double&, double, double) override { keys.emplace_back(key); }
-  void size(const char* key, Index&, Index) override { keys.emplace_back(key); }
-  void flag(const char* key, bool&) override { keys.emplace_back(key); }
-  void choice(const char* key, std::string&, const std::vector<std::string>&) override { keys.emplace_back(key); }
-  void text(const char* key, std::string&) override { keys.emplace_back(key); }
-  void list(const char* key, std::vector<std::string>&) override { keys.emplace_back(key); }
-  std::vector<std::string> keys;
-};
-
 TomlEntry override_of(const std::string& text) {
   const std::size_t equals = text.find('=');
   require(equals != std::string::npos && equals > 0, "--set", "expected key=value, got ", text);
@@ -233,10 +219,19 @@ void shorten_warmup(Recipe& recipe, const TomlFile& file) {
 
 std::string whole_path(const std::string& path) { return std::filesystem::absolute(path).lexically_normal(); }
 
+/// Where a text has the word, not as a part of another; npos: nowhere.
+std::size_t word_in(std::string_view text, std::string_view word) {
+  const auto inner = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const auto apart = [&](std::size_t i) { return i >= text.size() || !inner(text[i]); };
+  std::size_t at = text.find(word);
+  while (at != std::string_view::npos && !(apart(at - 1) && apart(at + word.size()))) at = text.find(word, at + 1);
+  return at;
+}
+
 /// mixer.PRESET.option and task.option belong to others, who check them.
 bool belongs_to_others(Recipe& recipe, const TomlEntry& entry) {
   const auto text = [&] {
-    if (entry.is_array) fail_in_recipe(recipe, entry.key, "expected one value, got a list");
+    if (entry.is_array) fail_in_recipe(recipe, {entry.key}, "expected one value, got a list");
     return entry.text;
   };
   if (entry.key == "task.name") {
@@ -246,24 +241,31 @@ bool belongs_to_others(Recipe& recipe, const TomlEntry& entry) {
   } else if (entry.key.starts_with("mixer.")) {
     const std::size_t dot = entry.key.find('.', 6);
     if (dot == std::string::npos)
-      fail_in_recipe(recipe, entry.key, "expected [mixer.PRESET] or [mixer.all] with options, got " + entry.key);
+      fail_in_recipe(recipe, {entry.key}, "expected [mixer.PRESET] or [mixer.all] with options, got " + entry.key);
     recipe.mixers[entry.key.substr(6, dot - 6)][entry.key.substr(dot + 1)] = text();
   } else {
     return false;
   }
   return true;
 }
-
 }  // namespace
 
-void fail_in_recipe(const Recipe& recipe, const std::string& table, const std::string& what) {
-  // The first key of the table that the message speaks of, or else its first key.
+void fail_in_recipe(const Recipe& recipe, const std::vector<std::string>& tables, const std::string& what) {
+  // Named, then quoted, then by table and line; what --set says has no line.
+  using Rank = std::array<std::size_t, 3>;
   std::string best;
-  for (const auto& [key, line] : recipe.lines) {
-    if (key != table && !key.starts_with(table + ".")) continue;
-    const std::string option = key.substr(key.rfind('.') + 1);
-    if (best.empty() || what.find(option) != std::string::npos) best = key;
-  }
+  Rank least{3};
+  for (std::size_t i = 0; i < tables.size(); ++i)
+    for (const auto& [key, line] : recipe.lines) {
+      if (key != tables[i] && !key.starts_with(tables[i] + ".")) continue;
+      const std::string option = key.substr(key.rfind('.') + 1);
+      const auto task = tables[i] == "task" ? recipe.task_settings.find(option) : recipe.task_settings.end();
+      const std::string value = task == recipe.task_settings.end() ? "" : task->second;
+      Rank rank{2, i, line > 0 ? std::size_t(line) : std::string::npos};
+      if (value.size() > 2 && what.find(value) != std::string::npos) rank = {1, what.size() - value.size()};
+      if (const std::size_t at = word_in(what, option); at != std::string::npos) rank = {0, at};
+      if (rank < least) least = rank, best = key;
+    }
   throw Error(place(recipe, best) + what);
 }
 
@@ -292,11 +294,9 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
 }
 
 std::vector<std::string> recipe_keys() {
-  Recipe recipe;
-  Names names;
-  bind(recipe, names);
-  names.keys.emplace_back("task.name");
-  return names.keys;
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : Values(Recipe{}).all) keys.push_back(key);
+  return keys;
 }
 
 std::string whole_key(const std::string& name) {

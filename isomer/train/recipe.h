@@ -110,7 +110,8 @@ struct RecipeChange {
 /// The whole recipe with every key of model and training filled in: reading it again gives the same recipe.
 [[nodiscard]] std::string to_toml(const Recipe& recipe);
 
-/// Throws the error again with the place of the key in front, when it is about one of the recipe's tables (mixer.X, task).
-[[noreturn]] void fail_in_recipe(const Recipe& recipe, const std::string& table, const std::string& what);
+/// Throws the error again with the place of a key of these tables (mixer.X, task) or of these keys in front: the first one that
+/// it names as a word, else an option of the task whose value it quotes, else the first line of the first table that has one.
+[[noreturn]] void fail_in_recipe(const Recipe& recipe, const std::vector<std::string>& tables, const std::string& what);
 
 }  // namespace isomer

@@ -32,7 +32,7 @@ ModelKind kind_of(const Recipe& recipe, const TaskShape& task) {
   const ModelKind wanted = model_kind_named(name);
   if (!fits(wanted, task.kind))
     fail_in_recipe(
-        recipe, "model.kind",
+        recipe, {"model.kind"},
         "expected a model.kind that fits the task " + recipe.task + " (" + std::string(name_of(natural)) + "), got " + name);
   return wanted;
 }
@@ -54,9 +54,9 @@ void check_mixer_tables(const Recipe& recipe, const std::vector<std::string>& la
     try {
       (void)find_preset(preset);
     } catch (const Error& error) {
-      fail_in_recipe(recipe, "mixer." + preset, error.what());
+      fail_in_recipe(recipe, {"mixer." + preset}, error.what());
     }
-    fail_in_recipe(recipe, "mixer." + preset, "options for " + preset + ", which no layer is");
+    fail_in_recipe(recipe, {"mixer." + preset}, "options for " + preset + ", which no layer is");
   }
 }
 
@@ -75,14 +75,15 @@ bool some_preset_has(const std::string& name) {
 void check_shared_options(const Recipe& recipe) {
   const std::vector<std::string> unused = unused_shared_options(recipe);
   if (unused.empty()) return;
-  if (some_preset_has(unused[0])) fail_in_recipe(recipe, "mixer.all", "no layer has the option " + unused[0]);
+  if (some_preset_has(unused[0])) fail_in_recipe(recipe, {"mixer.all"}, "no layer has the option " + unused[0]);
   std::vector<std::string> known;
   for (const std::string& layer : layers_of(recipe.model))
     for (const MixerOption& option : options_of(find_preset(layer), {})) known.push_back(option.name);
-  fail_in_recipe(recipe, "mixer.all", "unknown option " + unused[0] + did_you_mean(unused[0], known));
+  fail_in_recipe(recipe, {"mixer.all"}, "unknown option " + unused[0] + did_you_mean(unused[0], known));
 }
 
-/// Presets and options of all layers, checked.
+}  // namespace
+
 std::vector<LayerConfig> layer_configs(const Recipe& recipe) {
   const std::vector<std::string> names = layers_of(recipe.model);
   check_mixer_tables(recipe, names);
@@ -93,13 +94,12 @@ std::vector<LayerConfig> layer_configs(const Recipe& recipe) {
       layers.push_back({names[i], options_for(recipe, names[i], place)});
       (void)build_mixer(names[i], place, layers.back().options);
     } catch (const Error& error) {
-      fail_in_recipe(recipe, recipe.mixers.contains(names[i]) ? "mixer." + names[i] : "model.layers", error.what());
+      fail_in_recipe(recipe, {"mixer." + names[i], "model.layers", "mixer.all", "model.width"}, error.what());
     }
   }
   check_shared_options(recipe);
   return layers;
 }
-}  // namespace
 
 std::vector<std::string> unused_shared_options(const Recipe& recipe) {
   std::vector<std::string> unused;
@@ -125,12 +125,12 @@ std::unique_ptr<Task> task_of(const Recipe& recipe) {
   try {
     (void)find_task(recipe.task);
   } catch (const Error& error) {
-    fail_in_recipe(recipe, "task.name", error.what());
+    fail_in_recipe(recipe, {"task.name"}, error.what());
   }
   try {
     return make_task(recipe.task, recipe.task_settings);
   } catch (const Error& error) {
-    fail_in_recipe(recipe, "task", error.what());
+    fail_in_recipe(recipe, {"task"}, error.what());
   }
 }
 
@@ -163,7 +163,7 @@ Recipe resolved(const Recipe& recipe) {
   try {
     all.task_settings = TaskOptions(find_task(recipe.task), recipe.task_settings).values();
   } catch (const Error& error) {
-    fail_in_recipe(recipe, "task", error.what());
+    fail_in_recipe(recipe, {"task"}, error.what());
   }
   all.mixers.clear();
   const std::vector<LayerConfig> layers = layer_configs(recipe);

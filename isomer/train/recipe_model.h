@@ -15,6 +15,8 @@ namespace isomer {
 
 /// The model that a recipe describes for a task. Errors name the line of the recipe.
 [[nodiscard]] ModelConfig model_of(const Recipe& recipe, const TaskShape& task);
+/// Its layers alone.
+[[nodiscard]] std::vector<LayerConfig> layer_configs(const Recipe& recipe);
 [[nodiscard]] std::unique_ptr<Task> task_of(const Recipe& recipe);
 
 /// The recipe with every option of its task and mixers that has an effect; it gives the same run. What [mixer.all] says stands at

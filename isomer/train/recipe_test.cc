@@ -163,8 +163,33 @@ TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
 
 TEST(Recipe, PutsThePlaceInFrontOfOthersMessages) {
   const Recipe recipe = parse_recipe(parse_toml(kSmall, "small.toml"));
-  EXPECT_EQ(tests::error_of([&] { fail_in_recipe(recipe, "task", "mqar: expected an even length, got 65"); }),
+  EXPECT_EQ(tests::error_of([&] { fail_in_recipe(recipe, {"task"}, "mqar: expected an even length, got 65"); }),
             "small.toml:8: mqar: expected an even length, got 65");
+}
+
+TEST(Recipe, BlamesTheLineThatAMessageIsAbout) {
+  const auto error = [](const std::string& text, const Overrides& overrides = {}) {
+    return tests::error_of([&] { (void)resolved(parse_recipe(parse_toml(text, "r.toml"), overrides)); });
+  };
+  const std::string task = "[task]\nname = \"mqar\"\n";
+  // An option of all mixers, not the list of layers.
+  EXPECT_EQ(error(task + "[model]\nwidth = 16\nlayers = [\"gla\"]\n[mixer.all]\nheads = 3\n").substr(0, 13), "r.toml:7: gla");
+  // A preset that is none is a mistake of the list, whatever else is said of mixers.
+  EXPECT_EQ(error(task + "[model]\nlayers = [\"glaa\"]\n[mixer.all]\nheads = 2\n"),
+            "r.toml:4: unknown preset glaa, did you mean gla?");
+  const Recipe recipe = parse_recipe(parse_toml(task + "test_length = 4\nlength = 6\nalphabet = 3\n", "r.toml"));
+  const auto blamed = [&](const std::string& what) { return tests::error_of([&] { fail_in_recipe(recipe, {"task"}, what); }); };
+  // Whole words, the first that is named, and the first line where none is.
+  EXPECT_EQ(blamed("expected a test_length of 6"), "r.toml:3: expected a test_length of 6");
+  EXPECT_EQ(blamed("expected a length below test_length"), "r.toml:4: expected a length below test_length");
+  EXPECT_EQ(blamed("expected lengths"), "r.toml:2: expected lengths");
+  // The option whose value is quoted, be it of the file or of the command line.
+  const std::string text = "[task]\nname = \"text\"\nlength = 9\npath = \"/nowhere/text\"\n";
+  const auto missing = [&](const Overrides& overrides) {
+    return tests::error_of([&] { (void)task_of(parse_recipe(parse_toml(text, "r.toml"), overrides)); });
+  };
+  EXPECT_EQ(missing({"task.length=4"}), "r.toml:4: cannot read /nowhere/text: No such file or directory");
+  EXPECT_EQ(missing({"task.path=/nowhere/else"}), "--set: cannot read /nowhere/else: No such file or directory");
 }
 
 TEST(Recipe, KnowsWhatDiffersAndWhatMay) {

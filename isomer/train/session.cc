@@ -83,7 +83,7 @@ void Session::prepare() {
   const TrainRecipe& t = recipe_.train;
   if (t.accumulate > t.batch)
     fail_in_recipe(
-        recipe_, "train.accumulate",
+        recipe_, {"train.accumulate"},
         "expected train.accumulate from 1 to train.batch = " + std::to_string(t.batch) + ", got " + std::to_string(t.accumulate));
   model_ = std::make_unique<Model<float>>(config_, parameters_);
   initialise(parameters_, t.seed);
@@ -100,7 +100,7 @@ void Session::prepare() {
   try {
     check(schedule_);
   } catch (const Error& error) {
-    fail_in_recipe(recipe_, "train.warmup", error.what());
+    fail_in_recipe(recipe_, {"train.warmup"}, error.what());
   }
 }
 
@@ -113,13 +113,13 @@ void Session::freeze() {
   };
   for (const std::string& part : parts)
     if (part.empty() || std::ranges::none_of(parameters_.all(), has(part)))
-      fail_in_recipe(recipe_, "train.freeze",
+      fail_in_recipe(recipe_, {"train.freeze"},
                      "expected parts of the names of parameters for train.freeze, got " + part + ", which is in none of them");
   parameters_.freeze([&](const std::string& name) {
     return std::ranges::any_of(parts, [&](const std::string& part) { return name.find(part) != name.npos; });
   });
   if (parameters_.trained_size() == 0)
-    fail_in_recipe(recipe_, "train.freeze", "expected something to train, got all of it frozen");
+    fail_in_recipe(recipe_, {"train.freeze"}, "expected something to train, got all of it frozen");
 }
 
 Optimiser<float>& Session::optimiser() {

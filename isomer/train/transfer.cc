@@ -205,6 +205,16 @@ class Lesson {
 };
 }  // namespace
 
+bool can_transfer(Session& to, std::span<const ConvertedParameter> fates) {
+  std::set<Index> converted, learning;
+  for (const ConvertedParameter& p : fates) {
+    if (p.layer < 0) continue;
+    converted.insert(p.layer);
+    if (p.fate == ConvertedParameter::Fate::fresh && to.parameters().find(p.name).trained()) learning.insert(p.layer);
+  }
+  return converted == learning;
+}
+
 std::vector<TransferReport> transfer(Session& from, Session& to, std::span<const ConvertedParameter> fates,
                                      const TransferOptions& options, Context& context) {
   require(options.steps > 0, "transfer", "expected at least one step, got ", options.steps);

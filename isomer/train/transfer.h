@@ -28,6 +28,9 @@ struct TransferReport {
   double before = 0, after = 0;  // the loss on test examples
 };
 
+/// Has every converted layer something to learn?
+[[nodiscard]] bool can_transfer(Session& to, std::span<const ConvertedParameter> fates);
+
 /// One report a layer. Throws Error for a layer without fresh parameters that can learn, and NotFinite.
 std::vector<TransferReport> transfer(Session& from, Session& to, std::span<const ConvertedParameter> fates,
                                      const TransferOptions& options, Context& context);
