@@ -138,8 +138,9 @@ int study_request(const Request& request) {
   const OutlivesItsReader outlives;
   const std::atomic<bool>& stop = watch_for_interrupt();
   const Progress progress;
-  const StudyOptions options{
-      .budget = {.mode = mode, .seeds = request.seeds > 0 ? request.seeds : 3}, .jobs = request.jobs, .folder = request.out};
+  const StudyOptions options{.budget = {.mode = mode, .seeds = request.seeds > 0 ? request.seeds : usual_seeds(mode)},
+                             .jobs = request.jobs,
+                             .folder = request.out};
   const std::vector<Outcome> all = run_study(claims, options, [&](const StudyProgress& now) {
     progress.show(line_of(now));
     return !stop.load();
@@ -164,7 +165,7 @@ Command study_command(Options& options) {
   const Option quick = options.flag("--quick", request->quick, "Small settings, minutes for all (the default)");
   options.flag("--full", request->full, "The settings of the kept results").excludes(quick);
   options.flag("--compare", request->compare, "Results of --out beside the kept ones");
-  options.add("--seeds", request->seeds, "Runs of every trained setting [3]").value("N").from_to(1, 1000);
+  options.add("--seeds", request->seeds, "Runs of every trained setting [3, full 5]").value("N").from_to(1, 1000);
   options.add("--jobs", request->jobs, "Runs at a time [one a core]").value("N").from_to(1, 1024);
   options.add("--out", request->out, "Folder of the results and of finished runs [results]").value("DIR");
   options.add("--kept", request->kept, "Results to compare with [study/results]").value("DIR");

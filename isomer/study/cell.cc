@@ -19,7 +19,8 @@ constexpr Index kTestFactor = 2;
 
 double worst(bool lower_is_better) { return lower_is_better ? std::numeric_limits<double>::infinity() : 0; }
 
-/// Is the mean of the last quarter of the looks better than that of the quarter before, by more than 1 % of it?
+/// Is the mean of the last quarter of the looks better than that of the quarter before, by more than 1 % of it, or by a point of
+/// an accuracy?
 bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) {
   const std::size_t quarter = curve.size() / 4;
   if (quarter == 0) return true;
@@ -28,7 +29,7 @@ bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) 
     last += curve[curve.size() - 1 - i].value;
     before += curve[curve.size() - 1 - quarter - i].value;
   }
-  return lower_is_better ? last < 0.99 * before : last > 1.01 * before;
+  return lower_is_better ? last < 0.99 * before : last > before + 0.01 * double(quarter);
 }
 
 /// 128 bits: two hashes of different starts.
@@ -88,22 +89,6 @@ const CellResult& Cells::operator()(const Cell& cell) const {
   const auto found = results_.find(key_of(cell, isa_));
   require(found != results_.end(), "study", "expected the cell to have been run");
   return found->second;
-}
-
-std::size_t Cells::best(const std::vector<Cell>& candidates, Index seeds) const {
-  std::size_t best = 0;
-  double best_score = -std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    double score = 0;
-    for (Index seed = 1; seed <= seeds; ++seed) {
-      Cell cell = candidates[i];
-      cell.seed = std::uint64_t(seed);
-      const CellResult& result = (*this)(cell);
-      score += result.lower_is_better ? -result.validation : result.validation;
-    }
-    if (score > best_score) best = i, best_score = score;
-  }
-  return best;
 }
 
 }  // namespace isomer::study

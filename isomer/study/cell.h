@@ -53,6 +53,9 @@ struct CellResult {
   double seconds = 0, tokens_per_s = 0;
   std::vector<CellPoint> curve = {};
   Numbers numbers = {};  // of the probe
+
+  /// The validation's value, so that more is better.
+  [[nodiscard]] double score() const { return lower_is_better ? -validation : validation; }
 };
 
 /// The recipe with overrides and seed. Throws Error for one that cannot be read.
@@ -72,8 +75,6 @@ class Cells {
   [[nodiscard]] bool has(const Cell& cell) const { return results_.contains(key_of(cell, isa_)); }
   /// Throws Error when the cell was not run.
   [[nodiscard]] const CellResult& operator()(const Cell& cell) const;
-  /// Which of several cells is the best by validation, averaged over seeds 1 … seeds: for learning rates.
-  [[nodiscard]] std::size_t best(const std::vector<Cell>& candidates, Index seeds) const;
 
  private:
   Isa isa_;

@@ -4,7 +4,8 @@
 //   for (const Claim& claim : claims()) std::puts(claim.statement);
 //
 // An analytic claim measures at once (`measure`); a trained one names its cells first (`cells`), small runs through the ordinary
-// trainer, and reads its evidence off them when they are done (`read`).
+// trainer, and reads its evidence off them when they are done (`read`). Which cells it needs may depend on those that are done,
+// as in a search: it is asked again until it names no new ones.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -22,6 +23,8 @@ namespace isomer::study {
 
 enum class Mode { quick, full };
 [[nodiscard]] std::string_view name_of(Mode mode);
+/// Runs of every trained setting, unless others are asked for.
+[[nodiscard]] constexpr Index usual_seeds(Mode mode) { return mode == Mode::full ? 5 : 3; }
 
 /// How much a claim may spend.
 struct Budget {
@@ -55,9 +58,10 @@ struct Claim {
   Rule rule;
   std::vector<Published> published = {};
   Figure figure = {};
+  std::string otherwise = {};                                            // where it fails here: why (size, data, the source)
   bool full_only = false;                                                // no small setting shows it: not part of a quick study
   std::function<void(const Budget&, Context&, Evidence&)> measure = {};  // analytic
-  std::function<std::vector<Cell>(const Budget&)> cells = {};            // trained
+  std::function<std::vector<Cell>(const Budget&, const Cells& done)> cells = {};  // trained: all that are known to be needed
   std::function<void(const Budget&, const Cells&, Evidence&)> read = {};
 
   [[nodiscard]] bool trained() const { return bool(cells); }

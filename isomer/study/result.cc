@@ -91,6 +91,7 @@ Result result_of(const Claim& claim, const Evidence& found) {
   Result result{.id = claim.id, .source = claim.source(), .statement = claim.statement, .rule = claim.rule.text};
   result.decision = claim.rule.decide(found);
   for (const std::string& note : found.notes()) result.decision.why += "; " + note;
+  if (result.decision.verdict == Verdict::fails && !claim.otherwise.empty()) result.decision.why += "; " + claim.otherwise;
   for (const Quantity& q : found.quantities()) result.measured.push_back({q.name, q.unit, q.interval()});
   result.published = claim.published;
   result.figure = claim.figure;

@@ -1,6 +1,7 @@
 #include "isomer/study/study.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -47,8 +48,6 @@ class Runner {
   }
 
   std::vector<Outcome> run() {
-    for (Work& work : works_)
-      if (work.claim->trained() && work.missing == 0) decide(work);
     report({});
     const int cores = int(std::max(1u, std::thread::hardware_concurrency()));
     const std::size_t jobs = std::min<std::size_t>(std::size_t(options_.jobs > 0 ? options_.jobs : cores), tasks_.size());
@@ -66,25 +65,31 @@ class Runner {
   void add(const Claim& claim) {
     Work& work = works_.emplace_back();
     work.claim = &claim;
-    if (!claim.trained()) {
+    if (!claim.trained())
       tasks_.push_back({.analytic = &work});
-      return;
+    else
+      advance(work);
+  }
+
+  /// All of the claim's cells so far are done: queues those that it needs now, or decides it when there are none.
+  void advance(Work& work) {
+    for (std::size_t before = work.cells.size() + 1; work.missing == 0 && before != work.cells.size();) {
+      before = work.cells.size();
+      work.cells = work.claim->cells(options_.budget, done_);
+      for (const Cell& cell : work.cells)
+        if (!done_.has(cell)) queue(cell, work);
     }
-    work.cells = claim.cells(options_.budget);
-    for (const Cell& cell : work.cells) {
-      const std::string key = key_of(cell, isa_);
-      const auto queued = std::ranges::find(tasks_, key, &Task::key);
-      if (done_.has(cell)) continue;
-      if (queued != tasks_.end()) {
-        if (std::ranges::find(queued->waiting, &work) == queued->waiting.end()) queued->waiting.push_back(&work), ++work.missing;
-        continue;
-      }
-      if (auto kept = kept_.find(key)) {
-        work.seconds += kept->seconds;
-        done_.add(std::move(*kept));
-        ++cells_kept_;
-        continue;
-      }
+    if (work.missing == 0) decide(work);
+  }
+
+  void queue(const Cell& cell, Work& work) {
+    const std::string key = key_of(cell, isa_);
+    if (const auto queued = std::ranges::find(tasks_, key, &Task::key); queued != tasks_.end()) {
+      if (std::ranges::find(queued->waiting, &work) == queued->waiting.end()) queued->waiting.push_back(&work), ++work.missing;
+    } else if (auto kept = kept_.find(key)) {
+      done_.add(std::move(*kept));
+      ++cells_kept_;
+    } else {
       tasks_.push_back({.cell = cell, .key = key, .waiting = {&work}});
       ++work.missing;
     }
@@ -92,22 +97,35 @@ class Runner {
 
   void serve() {
     Context context(1, isa_);
-    for (Task* task = next(); task != nullptr; task = next()) try {
-        if (task->analytic != nullptr)
-          measure(*task, context);
-        else
-          train(*task, context);
-      } catch (const std::exception& problem) {
-        // What is written cannot be: the others need not go on. The request was right.
-        const std::scoped_lock lock(mutex_);
-        if (!failure_) failure_ = std::make_exception_ptr(std::runtime_error(problem.what()));
-        stopped_ = true;
-      }
+    for (Task* task = next(); task != nullptr; task = next()) {
+      serve(*task, context);
+      const std::scoped_lock lock(mutex_);
+      --busy_;
+      changed_.notify_all();
+    }
   }
 
+  void serve(Task& task, Context& context) {
+    try {
+      if (task.analytic != nullptr)
+        measure(task, context);
+      else
+        train(task, context);
+    } catch (const std::exception& problem) {
+      // What is written cannot be: the others need not go on. The request was right.
+      const std::scoped_lock lock(mutex_);
+      if (!failure_) failure_ = std::make_exception_ptr(std::runtime_error(problem.what()));
+      stopped_ = true;
+    }
+  }
+
+  /// Waits while there is nothing to do and a cell is under way: it may be followed by others.
   Task* next() {
-    const std::scoped_lock lock(mutex_);
-    return stopped_ || at_ == tasks_.size() ? nullptr : &tasks_[at_++];
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || at_ < tasks_.size() || busy_ == 0; });
+    if (stopped_ || at_ == tasks_.size()) return nullptr;
+    ++busy_;
+    return &tasks_[at_++];
   }
 
   void measure(Task& task, Context& context) {
@@ -144,14 +162,12 @@ class Runner {
     if (stopped_) return;
     task.share = 1;
     if (failure.empty()) kept_.keep(result);
-    for (Work* work : task.waiting) {
-      work->seconds += result.seconds;
-      if (!failure.empty()) finish(*work, {}, failure);
-    }
     if (failure.empty()) done_.add(std::move(result));
     ++cells_done_;
-    for (Work* work : task.waiting)
-      if (--work->missing == 0 && !work->decided) decide(*work);
+    for (Work* work : task.waiting) {
+      if (!failure.empty()) finish(*work, {}, failure);
+      if (--work->missing == 0 && !work->decided) advance(*work);
+    }
     report({});
   }
 
@@ -160,6 +176,7 @@ class Runner {
     std::string failure;
     try {
       work.claim->read(options_.budget, done_, found);
+      for (const Cell& cell : work.cells) work.seconds += done_(cell).seconds;
     } catch (const Error& problem) {
       failure = problem.what();
     }
@@ -177,6 +194,8 @@ class Runner {
         result.seconds = work.seconds;
         result.machine = machine_, result.version = version();
         result.command = options_.command + " " + work.claim->id + " --" + std::string(name_of(options_.budget.mode));
+        if (options_.budget.seeds != usual_seeds(options_.budget.mode))
+          result.command += " --seeds " + std::to_string(options_.budget.seeds);
       } catch (const Error& problem) {
         failure = problem.what();
       }
@@ -210,10 +229,11 @@ class Runner {
   Cells done_;
   std::deque<Work> works_;  // tasks point to them
   std::deque<Task> tasks_;
-  std::size_t at_ = 0, claims_done_ = 0, cells_done_ = 0, cells_kept_ = 0;
+  std::size_t at_ = 0, busy_ = 0, claims_done_ = 0, cells_done_ = 0, cells_kept_ = 0;
   bool stopped_ = false;
   std::exception_ptr failure_;
   std::mutex mutex_;
+  std::condition_variable changed_;
   Stopwatch watch_, last_report_;
 };
 

@@ -1,8 +1,12 @@
 #include "isomer/study/trained.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
+#include <optional>
 
+#include "isomer/base/error.h"
 #include "isomer/base/format.h"
 
 namespace isomer::study {
@@ -10,16 +14,80 @@ namespace isomer::study {
 namespace {
 bool takes_part(const Contender& model, const Budget& budget) { return budget.mode == Mode::full || !model.full_only; }
 
-std::vector<double> rates_of(const Contender& model, const Budget& budget) {
-  return budget.mode == Mode::quick || model.rates.empty() ? std::vector{model.rate} : model.rates;
-}
-
 Cell cell_of(const Comparison& of, const Contender& model, double rate, const Budget& budget, Index seed = 1) {
   Cell cell{.recipe = of.recipe, .overrides = budget.pick(of.quick, of.full), .seed = std::uint64_t(seed), .probe = of.probe};
   cell.overrides.insert(cell.overrides.end(), model.set.begin(), model.set.end());
   cell.overrides.push_back("train.lr=" + text_of(rate));
   return cell;
 }
+
+constexpr std::array kLadder{1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1};
+
+/// The cells of a model's search that are known to be needed, and the learning rate that it ends with.
+class Search {
+ public:
+  Search(const Comparison& of, const Contender& model, const Budget& budget, const Cells& done)
+      : of_(of), model_(model), budget_(budget), done_(done) {
+    if (budget.mode == Mode::full && of.search)
+      chosen_ = search();
+    else
+      chosen_ = model.rate;
+    if (chosen_)
+      for (Index seed = 1; seed <= budget.seeds; ++seed) take(*chosen_, seed);
+  }
+  [[nodiscard]] const std::vector<Cell>& cells() const { return cells_; }
+  /// None before the search is over.
+  [[nodiscard]] std::optional<double> chosen() const { return chosen_; }
+
+ private:
+  /// Is the run done? It is needed.
+  bool take(double rate, Index seed) {
+    const Cell cell = cell_of(of_, model_, rate, budget_, seed);
+    const auto known = std::ranges::find_if(
+        cells_, [&](const Cell& other) { return other.seed == cell.seed && other.overrides.back() == cell.overrides.back(); });
+    if (known == cells_.end()) cells_.push_back(cell);
+    return done_.has(cell);
+  }
+  /// Of the first seeds, added up.
+  [[nodiscard]] double score(double rate, Index seeds) const {
+    double sum = 0;
+    for (Index seed = 1; seed <= seeds; ++seed) sum += done_(cell_of(of_, model_, rate, budget_, seed)).score();
+    return sum;
+  }
+
+  /// From the step of the ladder that is nearest to the model's own rate outwards, until the best is not at an end.
+  std::optional<double> search() {
+    const auto distance = [&](double step) { return std::abs(std::log(step / model_.rate)); };
+    const auto start = std::ranges::min_element(kLadder, {}, distance);
+    if (!take(*start, 1)) return {};
+    std::vector<double> tried{*start};  // the best first
+    auto low = start, high = start;
+    const auto try_next = [&](auto step) {
+      if (!take(*step, 1)) return false;
+      const auto better = [&](double other) { return score(*step, 1) > score(other, 1); };
+      tried.insert(std::ranges::find_if(tried, better), *step);
+      return true;
+    };
+    while (true) {
+      const bool down = tried.front() == *low && low != kLadder.begin(), up = tried.front() == *high && high + 1 != kLadder.end();
+      if (!down && !up) break;
+      // Both neighbours of the first step are needed in any case.
+      const bool known_below = !down || try_next(--low), known_above = !up || try_next(++high);
+      if (!known_below || !known_above) return {};
+    }
+    if (tried.size() < 2 || budget_.seeds < 2) return tried.front();
+    const bool known_first = take(tried[0], 2), known_second = take(tried[1], 2);
+    if (!known_first || !known_second) return {};
+    return score(tried[1], 2) > score(tried[0], 2) ? tried[1] : tried[0];
+  }
+
+  const Comparison& of_;
+  const Contender& model_;
+  const Budget& budget_;
+  const Cells& done_;
+  std::vector<Cell> cells_;
+  std::optional<double> chosen_;
+};
 
 /// "linear attention at 16"
 std::string full_name(const Contender& model) { return model.name + (model.x ? " at " + text_of(*model.x) : ""); }
@@ -38,12 +106,10 @@ Reading number(std::string name, double best) {
   return {[name = std::move(name)](const CellResult& run) { return run.diverged ? std::nan("") : run.numbers.at(name); }, best};
 }
 
-std::vector<Cell> Comparison::cells(const Budget& budget) const {
+std::vector<Cell> Comparison::cells(const Budget& budget, const Cells& done) const {
   std::vector<Cell> all;
   for (const Contender& model : models)
-    if (takes_part(model, budget))
-      for (const double rate : rates_of(model, budget))
-        for (Index seed = 1; seed <= budget.seeds; ++seed) all.push_back(cell_of(*this, model, rate, budget, seed));
+    if (takes_part(model, budget)) std::ranges::copy(Search(*this, model, budget, done).cells(), std::back_inserter(all));
   return all;
 }
 
@@ -51,13 +117,10 @@ std::vector<Comparison::Chosen> Comparison::chosen(const Budget& budget, const C
   std::vector<Chosen> all;
   for (const Contender& model : models) {
     if (!takes_part(model, budget)) continue;
-    const std::vector<double> rates = rates_of(model, budget);
-    std::vector<Cell> candidates;
-    for (const double rate : rates) candidates.push_back(cell_of(*this, model, rate, budget));
-    const std::size_t best = cells.best(candidates, budget.seeds);
-    Chosen& one = all.emplace_back(Chosen{.model = &model, .rate = rates[best]});
-    for (Index seed = 1; seed <= budget.seeds; ++seed)
-      one.runs.push_back(&cells(cell_of(*this, model, rates[best], budget, seed)));
+    const std::optional<double> rate = Search(*this, model, budget, cells).chosen();
+    require(rate.has_value(), "study", "expected the search for the learning rate of ", full_name(model), " to be over");
+    Chosen& one = all.emplace_back(Chosen{.model = &model, .rate = *rate});
+    for (Index seed = 1; seed <= budget.seeds; ++seed) one.runs.push_back(&cells(cell_of(*this, model, *rate, budget, seed)));
   }
   return all;
 }
@@ -83,7 +146,7 @@ void Comparison::read(const Budget& budget, const Cells& cells, Evidence& found)
 }
 
 Claim trained(Claim claim, Comparison comparison, More more) {
-  claim.cells = [comparison](const Budget& budget) { return comparison.cells(budget); };
+  claim.cells = [comparison](const Budget& budget, const Cells& done) { return comparison.cells(budget, done); };
   claim.read = [comparison = std::move(comparison), more = std::move(more)](const Budget& budget, const Cells& cells,
                                                                             Evidence& found) {
     comparison.read(budget, cells, found);

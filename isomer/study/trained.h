@@ -4,14 +4,14 @@
 //   Claim recall() {
 //     return trained({.id = "…", .statement = "…", .quantity = "…", .rule = greater("softmax", "linear attention", 0.1)},
 //                    {.recipe = kRecall,
-//                     .models = {{.name = "softmax", .set = {"model.layers=softmax*2"}, .rate = 1e-3, .rates = {3e-4, 1e-3,
-//                     3e-3}},
-//                                {.name = "linear attention", .set = {"model.layers=linear-elu*2"}, .rate = 1e-3}}});
+//                     .models = {{.name = "softmax", .set = {"model.layers=softmax*2"}, .rate = 1e-3},
+//                                {.name = "linear attention", .set = {"model.layers=linear-elu*2"}, .rate = 3e-3}}});
 //   }
 //
-// Every model is trained with each of its learning rates and each seed. The rate that is best on validation examples, averaged
-// over seeds, is the model's, and is reported; what the rules see was measured on other examples. A quick study trains with one
-// rate, which is the one that the full study chose.
+// The full study searches every model's learning rate: 1, 3, 10, 30, … times 1e-4, from the model's own outwards until the best
+// of the first seed is not the largest or smallest tried. The best two are run with a second seed; the better one of both seeds
+// is the model's, is run with all seeds, and reported. Validation examples choose; what the rules see was measured on others.
+// A quick study trains with one rate, the one that the full study chose.
 //
 // No model is judged under-trained. One that was still improving when its steps ended has shown a bound, not a result: its
 // interval goes on to the best value that there is (evidence.h), so that a rule that would hold it against the model is
@@ -26,12 +26,11 @@ namespace isomer::study {
 
 /// One of the models that a claim compares.
 struct Contender {
-  std::string name;                // of its quantity; with an x, of its series
-  Overrides set = {};              // what makes it: "model.layers=gla*2"
-  double rate = 1e-3;              // the learning rate of a quick study: the one that the full study chose
-  std::vector<double> rates = {};  // those that the full study tries; none: `rate` alone
-  std::optional<double> x = {};    // where in the series it stands: pairs, length, order, width
-  bool full_only = false;          // not part of a quick study
+  std::string name;              // of its quantity; with an x, of its series
+  Overrides set = {};            // what makes it: "model.layers=gla*2"
+  double rate = 1e-3;            // the learning rate of a quick study: the one that the full study chose, from where it searches
+  std::optional<double> x = {};  // where in the series it stands: pairs, length, order, width
+  bool full_only = false;        // not part of a quick study
 };
 
 enum class Judged {
@@ -54,8 +53,9 @@ struct Comparison {
   Judged judged = Judged::when_it_has_learned;
   const Probe* probe = nullptr;
   std::optional<Reading> reading = {};  // without: the task's metric on test examples
+  bool search = true;                   // for learning rates; without: each model's own alone
 
-  [[nodiscard]] std::vector<Cell> cells(const Budget& budget) const;
+  [[nodiscard]] std::vector<Cell> cells(const Budget& budget, const Cells& done) const;
 
   /// A model with the rate that was chosen for it.
   struct Chosen {

@@ -94,6 +94,8 @@ Claim affine_collapse() {
               "between two of these queries",
           .rule = all_of({at_most("linear attention", 1e-6), at_least("InLine", 0.05), at_most("cosine of the queries", 0.999)}),
           .published = {{.name = "collapse of queries of other directions", .where = "figure 1b, direction only"}},
+          .figure = {.kind = "bars",
+                     .caption = "Distance between the weights of two queries: none with division, some with subtraction."},
           .measure = [](const Budget&, Context& context, Evidence& found) {
             const Matrix A = matrix({{1, 0.5}, {-0.3, 1}});
             const double b[] = {0.4, -0.2}, u[] = {1, 2}, det = 1 + 0.5 * 0.3;
@@ -138,6 +140,8 @@ Claim confusion() {
           .rule = all_of({greater("linear attention", "InLine", 0.001), greater("linear attention", "softmax", 0.001)}),
           .published = {{.name = "more confusion in linear attention",
                          .where = "figure 2, direction only; its threshold is not known"}},
+          .figure = {.kind = "bars",
+                     .caption = "Share of pairs of queries that get nearly the same weights: linear attention stands apart."},
           .measure = [](const Budget& budget, Context& context, Evidence& found) {
             for (const std::uint64_t seed : budget.draws()) {
               Rng rng{seed};
@@ -182,6 +186,8 @@ Claim finite() {
       .rule = all_of({at_least("division", 100), at_most("InLine", 20)}),
       .published = {{.name = "linear attention with features of any sign fails to train",
                      .where = "table of kernels, direction only"}},
+      .figure = {.kind = "bars",
+                 .caption = "Largest output: division blows up where its denominator crosses zero, subtraction does not."},
       .measure = [](const Budget& budget, Context& context, Evidence& found) {
         for (const std::uint64_t seed : budget.draws()) {
           Rng rng{seed};
@@ -205,6 +211,8 @@ Claim length_of_the_query() {
           .quantity = "variance of the output over queries c q, c = 0.5 ... 2, divided by that over random queries",
           .rule = all_of({at_most("linear attention", 1e-12), at_least("InLine", 1e-3), at_least("softmax", 1e-3)}),
           .published = {{.name = "follows from injectivity", .where = "propositions 1 to 3"}},
+          .figure = {.kind = "bars",
+                     .caption = "Share of the target that is explained: none with division, nearly all with subtraction."},
           .measure = [](const Budget& budget, Context& context, Evidence& found) {
             const auto variance = [](const Matrix& x) {
               double mean = 0, square = 0;
@@ -254,6 +262,8 @@ Claim linear_form() {
               "written out; 64 tokens, d = 16, relu",
           .rule = all_of({at_most("sum of weights", 1e-12), at_most("outputs", 1e-12)}),
           .published = {{.name = "by definition", .where = "equation 5"}},
+          .figure = {.kind = "bars",
+                     .caption = "A state of fixed size against the whole matrix of weights: nothing but rounding is left."},
           .measure = [](const Budget& budget, Context& context, Evidence& found) {
             for (const std::uint64_t seed : budget.draws()) {
               Rng rng{seed};

@@ -283,13 +283,13 @@ Claim trained_regression() {
   std::vector<Contender> models;
   for (const int L : {8, 32, 128}) {
     const std::string context = "task.context=" + std::to_string(L);
-    models.push_back({.name = "softmax", .set = {context}, .rate = 3e-3, .x = L, .full_only = L == 128});
+    models.push_back({.name = "softmax", .set = {context}, .rate = 3e-3, .x = L, .full_only = L == 32});
     models.push_back({.name = "linear attention",
                       .set = {context, "model.layers=linear-identity", "mixer.linear-identity.denominator=count",
                               "mixer.linear-identity.norm=none"},
                       .rate = 3e-3,
                       .x = L,
-                      .full_only = L == 128});
+                      .full_only = L == 32});
   }
   return trained(
       {.id = "large-prompt.trained-regression",

@@ -91,6 +91,7 @@ Claim finite_prompt_constant() {
           .rule = all_of(
               {at_least("|a| = 0.5", 0.95), at_most("|a| = 0.5", 1.05), at_least("|a| = 1", 0.95), at_most("|a| = 1", 1.05)}),
           .published = {{.name = "a rate of 1/L up to logarithms; the constant is derived", .where = "proposition 3.1"}},
+          .figure = {.kind = "bars", .caption = "What was measured over what the formula says: 1 is agreement."},
           .measure = [](const Budget& budget, Context&, Evidence& found) {
             const int trials = budget.pick(1500, 12000);
             for (const std::uint64_t seed : budget.draws())
@@ -191,6 +192,7 @@ Claim counter_example() {
           .quantity = "softmax attention of logit slope 2 over 100,000 tokens of +-1",
           .rule = all_of({equal("output", "tanh(2)", 0.01), greater("linear map", "output", 0.9)}),
           .published = {{.name = "a negative control; not in the source", .where = "derived"}},
+          .figure = {.kind = "bars", .caption = "Tokens of +-1 have another limit than Gaussian ones of the same covariance."},
           .measure = [](const Budget& budget, Context&, Evidence& found) {
             for (const std::uint64_t seed : budget.draws()) {
               Rng rng{seed, 7};

@@ -43,6 +43,7 @@ Claim positive() {
               "deviation 0.1, 1 and 3",
           .rule = at_least("smallest eigenvalue", -1e-9),
           .published = {{.name = "proposition 1", .where = "section 3"}},
+          .figure = {.kind = "bars", .caption = "The least eigenvalue over the largest: never below zero by more than rounding."},
           .measure = [](const Budget&, Context& context, Evidence& found) {
             double least = 1e300;
             for (std::uint64_t seed = 1; seed <= 5; ++seed)

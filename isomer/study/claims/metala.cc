@@ -41,6 +41,8 @@ Claim construction() {
           .quantity = "largest error of 8 random softmax rows over 64 keys, rebuilt through the law with 8 channels",
           .rule = all_of({at_most("largest error", 1e-12), at_most("largest parameter", 1)}),
           .published = {{.name = "a constructive proof", .where = "proposition 4.2"}},
+          .figure = {.kind = "bars",
+                     .caption = "Rows of a softmax map against those built of queries and decays: nothing but rounding is left."},
           .measure = [](const Budget&, Context& context, Evidence& found) {
             Rng rng{1};
             const Index T = 64, rows = 8;
@@ -118,6 +120,7 @@ Claim overwriting() {
       .rule = all_of({at_most("dynamic decay", 1e-12), at_least("fixed decay", 0.89), at_most("fixed decay", 0.91),
                       at_least("no decay", 0.99)}),
       .published = {{.name = "fixed and no decay fail condition C1", .where = "section 4, direction only"}},
+      .figure = {.kind = "bars", .caption = "What is left of the old value: nothing with a dynamic decay."},
       .measure = [](const Budget&, Context& context, Evidence& found) {
         Rng rng{1};
         const Index keys = 8, T = keys + 1, V = 8;

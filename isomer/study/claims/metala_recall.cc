@@ -25,7 +25,7 @@ length = 16
 pairs = 4
 vocabulary = 32
 [train]
-steps = 3000
+steps = 6000
 batch = 32
 warmup = 50
 schedule = "constant"
@@ -37,14 +37,14 @@ patience = 5
 
 constexpr const char* kAccuracy =
     "share of keys whose value is recalled: 4 pairs in 16 tokens, two layers with a state of 4 x 4 numbers each; learning rate "
-    "the best of two by validation, trained until five looks in a row, 250 steps apart, bring nothing better, or for 3,000 steps";
+    "searched, trained until five looks in a row, 250 steps apart, bring nothing better, or for 6,000 steps";
 
 // The source's ablation is of a language model: so much training for all.
 constexpr Judged kEqualSteps = Judged::after_equal_steps;
 
 /// With a state of size x size a layer.
 Contender model(std::string name, const std::string& preset, const Settings& options, int size = 4) {
-  Contender one{.name = std::move(name), .set = {"model.layers=" + preset + "*2"}, .rate = 3e-3, .rates = {3e-3, 1e-2}};
+  Contender one{.name = std::move(name), .set = {"model.layers=" + preset + "*2"}, .rate = 3e-3};
   const auto add = [&](const std::string& key, const std::string& value) {
     one.set.push_back("mixer." + preset + "." + key + "=" + value);
   };
@@ -78,6 +78,9 @@ Claim order() {
                       .where = "figure 3, bars cannot be read off"},
                      {.name = "MetaLA, width 128, 80 pairs", .value = 0.904, .where = "table of the harder setting"},
                      {.name = "MetaLA, width 64, 80 pairs", .value = 0.285, .where = "table of the harder setting"}},
+       .figure = {.kind = "bars",
+                  .y = "accuracy",
+                  .caption = "Recall with a state of 4 x 4 numbers a layer; softmax keeps all keys."},
        .full_only = true},
       {.recipe = kRecall, .models = {softmax(), metala(), gla(), fixed_decay(), linear()}});
 }
@@ -88,21 +91,20 @@ Claim with_the_same_convolution() {
                   .quantity = kAccuracy,
                   .rule = greater("MetaLA", "GLA with a convolution", 0.02),
                   .published = {{.name = "the source compares with GLA without one", .where = "figure 3"}},
+                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA beside GLA, both with a short convolution."},
+                  .otherwise = "what sets MetaLA apart from GLA in metala.mqar is the convolution",
                   .full_only = true},
-                 {.recipe = kRecall, .models = {metala(), model("GLA with a convolution", "gla", kConvolution)}},
-                 [](const std::vector<Comparison::Chosen>&, Evidence& found) {
-                   if (found.quantity("MetaLA").interval().mean < found.quantity("GLA with a convolution").interval().mean + 0.02)
-                     found.note("what sets MetaLA apart from GLA in metala.mqar is the convolution");
-                 });
+                 {.recipe = kRecall, .models = {metala(), model("GLA with a convolution", "gla", kConvolution)}});
 }
 
 Claim convolution() {
   return trained({.id = "metala.convolution",
                   .statement = "Of MetaLA's parts the short convolution matters most: without it much is lost.",
-                  .quantity = std::string(kAccuracy) + "; quick: 2,000 steps at the learning rate that the full study chose",
+                  .quantity = std::string(kAccuracy) + "; quick: 2,000 steps at one learning rate",
                   .rule = greater("MetaLA", "without convolution", 0.1),
                   .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
-                                {.name = "without convolution", .value = 0.3851, .where = "table of ablations"}}},
+                                {.name = "without convolution", .value = 0.3851, .where = "table of ablations"}},
+                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without its short convolution."}},
                  {.recipe = kRecall,
                   .quick = {"train.steps=2000"},
                   .models = {metala(), model("without convolution", "metala", {{"conv", "0"}})},
@@ -116,6 +118,7 @@ Claim augmentation() {
                   .rule = all_of({greater("MetaLA", "without augmentation", 0), equal("MetaLA", "without augmentation", 0.05)}),
                   .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
                                 {.name = "without augmentation", .value = 0.4216, .where = "table of ablations"}},
+                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without self-augmentation."},
                   .full_only = true},
                  {.recipe = kRecall,
                   .models = {metala(), model("without augmentation", "metala", {{"conv", "2"}, {"augment", "false"}})},
@@ -129,6 +132,7 @@ Claim key() {
                   .rule = greater("MetaLA", "with keys", -0.02),
                   .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
                                 {.name = "with keys", .value = 0.408, .where = "table of ablations"}},
+                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without keys of its own."},
                   .full_only = true},
                  {.recipe = kRecall,
                   .models = {metala(), model("with keys", "metala", {{"conv", "2"}, {"with_key", "true"}})},
@@ -160,6 +164,7 @@ Claim parameters() {
       .rule = all_of({at_most("MetaLA", 4.01), at_least("MetaLA", 3.99), at_least("GLA", 4.02), at_least("RetNet", 7.9)}),
       .published = {{.name = "MetaLA", .value = 4, .where = "table of models"},
                     {.name = "RetNet", .value = 8, .where = "table of models"}},
+      .figure = {.kind = "bars", .y = "parameters of a layer over d^2", .caption = "MetaLA has as many as softmax attention."},
       .measure = [](const Budget&, Context&, Evidence& found) {
         const auto of = [&](const char* name, const char* preset, const Settings& options) {
           found.put(name, double(cost_of(build_mixer(preset, {.width = 1024}, options), 1024).parameters) / (1024.0 * 1024.0));

@@ -46,6 +46,8 @@ Claim parity_by_rotation() {
               "both signs",
           .rule = all_of({at_least("rotation", 1), at_most("decay only", 0.55)}),
           .published = {{.name = "solves and extrapolates", .where = "state-tracking figure, direction only"}},
+          .figure = {.kind = "bars",
+                     .caption = "Turning by pi at a one gives every prefix; a gate without rotation gives half of them."},
           .measure = [](const Budget& budget, Context& context, Evidence& found) {
             for (const std::uint64_t seed : budget.draws()) {
               Rng rng{seed};
