@@ -122,6 +122,7 @@ struct CommandEntry {
 [[nodiscard]] Command tasks_command(Options& options);
 [[nodiscard]] Command study_command(Options& options);
 [[nodiscard]] Command report_command(Options& options);
+[[nodiscard]] Command explore_command(Options& options);
 [[nodiscard]] Command completion_command(Options& options);
 
 }  // namespace isomer::cli

@@ -22,5 +22,6 @@ int main(int argc, char** argv) {
                       {"runs", "A table of runs", runs_command},
                       {"study", "The claims of the sources, measured here", study_command},
                       {"report", "A page for a browser: the study, or the curves of runs", report_command},
+                      {"explore", "Mixers and runs as attention maps, on a page that follows their options", explore_command},
                       {"completion", "A script that lets a shell complete commands", completion_command}});
 }

@@ -1,18 +1,15 @@
 // isomer report: what the study found, or the curves of runs, as one file for a browser.
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
 
+#include "cli/browser.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "isomer/base/context.h"
 #include "isomer/base/error.h"
+#include "isomer/explore/mixer_data.h"
 #include "isomer/io/text.h"
-#include "isomer/report/mixer_data.h"
 #include "isomer/report/page.h"
 #include "isomer/report/run_data.h"
 #include "isomer/report/study_data.h"
@@ -97,16 +94,6 @@ Report report_of(const Request& request) {
   return runs_report(runs);
 }
 
-/// By the program that the desktop has for it.
-bool opened(const std::string& path) {
-  std::string program = "xdg-open", argument = fs::absolute(path).string();
-  char* const arguments[] = {program.data(), argument.data(), nullptr};
-  pid_t child = 0;
-  if (::posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments, environ) != 0) return false;
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 int report_request(const Request& request) {
   const Report report = report_of(request);
   try {
@@ -116,7 +103,7 @@ int report_request(const Request& request) {
   }
   std::cout << request.output << ": " << report.about << '\n';
   for (const std::string& problem : report.problems) std::cerr << "isomer report: left out " << problem << '\n';
-  if (request.open && !opened(request.output))
+  if (request.open && !opened_in_browser(fs::absolute(request.output).string()))
     throw RunFailed("no browser could be opened by xdg-open: open " + request.output + " yourself");
   return report.problems.empty() ? kDone : kFailed;
 }

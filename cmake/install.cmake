@@ -10,6 +10,9 @@ install(DIRECTORY isomer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING 
 if(TARGET isomer_cli)
   install(TARGETS isomer_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET isomer_http)
+  install(TARGETS isomer_http LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/isomer)
+endif()
 
 configure_package_config_file(cmake/isomerConfig.cmake.in ${PROJECT_BINARY_DIR}/isomerConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/isomerConfigVersion.cmake COMPATIBILITY SameMinorVersion)

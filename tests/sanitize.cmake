@@ -27,7 +27,7 @@ endfunction()
 # minutes than a run of all tests may have, and belongs to `make sanitize`.
 list(REMOVE_ITEM folders cli)
 if(NOT ISOMER_SANITIZE_ALL)
-  list(REMOVE_ITEM folders isomer_mixers isomer_nn isomer_models isomer_bench isomer_study isomer_tasks isomer_train isomer_kernels_rotary
+  list(REMOVE_ITEM folders isomer_mixers isomer_nn isomer_models isomer_bench isomer_explore isomer_study isomer_tasks isomer_train isomer_kernels_rotary
        isomer_laws_scalar_decay isomer_laws_channel_decay isomer_laws_delta tests_examples tests_sixth_law)
 endif()
 isomer_sanitized(asan asan-ubsan build-asan "GTEST_FILTER=*" ${folders})
@@ -43,6 +43,6 @@ endif()
 
 set(threaded isomer_base)
 if(ISOMER_SANITIZE_ALL)
-  list(APPEND threaded isomer_laws)
+  list(APPEND threaded isomer_laws isomer_models)
 endif()
 isomer_sanitized(tsan tsan build-tsan "GTEST_FILTER=*Thread*:Context.*:Workspace.*;ISOMER_ISA=scalar" ${threaded})

@@ -34,6 +34,15 @@ def expect_printed(program, expected):
         sys.exit(f"expected {program.name} to print\n{expected}got\n{printed}")
 
 
+def expect_served(program):
+    """An installed program finds the module that it listens by."""
+    with subprocess.Popen([str(program), "explore", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        line = server.stdout.readline()
+        server.terminate()
+    if not line.startswith("http://127.0.0.1:"):
+        sys.exit(f"expected {program.name} explore to print its address, got {line}")
+
+
 def main():
     build = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
@@ -48,6 +57,8 @@ def main():
         build_outside(ROOT / "examples", examples, prefix)
         for name, expected in zip(("stream_delta", "train_decay", "fork_state"), blocks(ROOT / "examples" / "README.md", "text"), strict=True):
             expect_printed(examples / name, expected)
+        if (build / "libisomer_http.so").exists():
+            expect_served(prefix / "bin" / "isomer")
         private = [str(h) for h in (prefix / "include").rglob("*_impl.h")]
         if private:
             sys.exit(f"expected no private headers, got {private}")

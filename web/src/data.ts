@@ -55,6 +55,7 @@ export interface Head {
   norm: Num[];
   rank: Num[];
 }
+export interface MixerOption { name: string; value: string; default: string; help: string; kind: "size" | "number" | "limit" | "flag" | "choice"; least: number; choices: string[] }
 /** A mixer on a sentence, by the Dynamical Systems view. */
 export interface MixerView {
   preset: string;
@@ -62,7 +63,7 @@ export interface MixerView {
   source: string;
   summary: string;
   equations: string[];
-  options: { name: string; value: string; default: string; help: string; choices: string[] }[];
+  options: MixerOption[];
   words: string[];
   heads: Head[];
   influence: Num[][];
@@ -102,7 +103,21 @@ export interface Run {
 
 export interface RunsData { schema: number; kind: "runs"; version: string; problems: string[]; runs: Run[] }
 
-export type Data = StudyData | RunsData;
+/** What the explorer begins with; the program answers the rest (explorer/ask.ts). */
+export interface ExploreData {
+  schema: number;
+  kind: "explore";
+  version: string;
+  presets: { preset: string; law: string }[];
+  /** The folder of the trained run, if there is one. */
+  run: string | null;
+  text: string;
+  /** Presets; null is the run. */
+  left: string | null;
+  right: string;
+}
+
+export type Data = StudyData | RunsData | ExploreData;
 
 /** The data of the page, or a sentence that says why there is none. */
 export function readData(text: string): Data | string {

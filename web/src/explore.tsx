@@ -1,8 +1,8 @@
 // Mixers side by side as attention maps: linear, gated and delta models, too, by the Dynamical Systems view.
 import { useState } from "preact/hooks";
-import type { Head, MixerView } from "./data.ts";
+import type { Head, MixerView, Num } from "./data.ts";
 import { AttentionMap } from "./figure/map.tsx";
-import type { Spec } from "./figure/spec.ts";
+import type { Series, Spec } from "./figure/spec.ts";
 import { Figure } from "./figure/view.tsx";
 import { num, plural } from "./format.ts";
 
@@ -16,8 +16,10 @@ export function rowsOf(mixer: MixerView, head: Head, look: Look): number[][] {
   return Array.from({ length: T }, (_, t) => Array.from({ length: t + 1 }, (_, s) => mixer.influence[s]?.[t] ?? 0));
 }
 
+/** A curve over tokens, which are counted from 1. */
+export const line = (label: string, values: Num[]): Series => ({ name: label, points: values.flatMap((y, x) => (y === null ? [] : [{ x: x + 1, y, low: y, high: y }])) });
+
 const curves = (head: Head, name: string): Spec[] => {
-  const line = (label: string, values: (number | null)[]) => ({ name: label, points: values.flatMap((y, x) => (y === null ? [] : [{ x: x + 1, y, low: y, high: y }])) });
   return [
     { kind: "lines", x: "token", y: "size of eigenvalues", caption: `How much of its state ${name} keeps from token to token.`, series: [line("largest", head.sizes.map((r) => r[1])), line("smallest", head.sizes.map((r) => r[0]))] },
     { kind: "lines", x: "token", y: "norm of the state", caption: `How full the state of ${name} is.`, series: [line("norm", head.norm)] },
@@ -25,7 +27,7 @@ const curves = (head: Head, name: string): Spec[] => {
   ];
 };
 
-function Sentence({ words, row, token, choose }: { words: string[]; row: number[]; token: number; choose: (t: number) => void }) {
+export function Sentence({ words, row, token, choose }: { words: string[]; row: number[]; token: number; choose: (t: number) => void }) {
   const most = Math.max(...row.map(Math.abs), 1e-12);
   return (
     <p class="sentence">

@@ -1,6 +1,7 @@
-// The page: reads what the program placed into it, and shows the study or the runs.
+// The page: reads what the program placed into it, and shows the study, the runs or the explorer.
 import { render } from "preact";
 import { readData } from "./data.ts";
+import { Explorer } from "./explorer/page.tsx";
 import { ThemeButton } from "./parts.tsx";
 import { Report } from "./report.tsx";
 import { Runs } from "./runs.tsx";
@@ -11,8 +12,8 @@ const root = document.getElementById("root")!;
 if (typeof data === "string") {
   render(<main class="message"><p class="eyebrow"><span>Isomer</span><ThemeButton /></p><h1>Nothing to show</h1><p>{data}</p></main>, root);
 } else {
-  document.title = data.kind === "study" ? "Isomer: the study" : "Isomer: runs";
-  render(data.kind === "study" ? <Report data={data} /> : <Runs data={data} />, root);
+  document.title = { study: "Isomer: the study", runs: "Isomer: runs", explore: "Isomer: explorer" }[data.kind];
+  render(data.kind === "study" ? <Report data={data} /> : data.kind === "runs" ? <Runs data={data} /> : <Explorer data={data} />, root);
 }
 // The element that the address names was not there when the page was read.
 if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();

@@ -1,6 +1,8 @@
 // What the browser tests share: pages written by the program, opened in Chromium.
-import { execFileSync, spawnSync } from "node:child_process";
+import assert from "node:assert/strict";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -57,13 +59,53 @@ export async function chromiumBrowser() {
 }
 export const closeBrowser = () => browser?.close();
 
-/** Opens a file; `troubles` fills with errors and with requests for anything but the file. */
+/** `isomer explore` on a port that is free. */
+export async function explorer(...arguments_) {
+  const child = spawn(program, ["explore", ...arguments_, "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = new Promise((resolve) => child.on("exit", resolve));
+  process.on("exit", () => child.kill("SIGKILL"));
+  const line = await Promise.race([new Promise((resolve) => child.stdout.once("data", (data) => resolve(String(data)))), ended]);
+  const url = /^http:\S+/.exec(line)?.[0];
+  if (!url) throw new Error(`isomer explore ${arguments_.join(" ")}: ${line}`);
+  const ask = async (look, question) => (await fetch(`${url}api/${look}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question) })).json();
+  const stop = () => {
+    child.kill("SIGINT");
+    return ended;
+  };
+  return { url, ask, stop };
+}
+
+/** Numbers of elements that carry them. */
+export const numbers = (locator) => locator.evaluateAll((all) => all.map((element) => Number(element.getAttribute("value"))));
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+export async function expectAccessible(page, what) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], what);
+}
+
+/** Nothing is wider than the window, and no text of a figure is cut off. */
+export async function expectWhole(page, width) {
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+  const outside = await page.evaluate(() => [...document.querySelectorAll("svg.plot")].flatMap((svg) => {
+    const box = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll("text")].filter((t) => {
+      const r = t.getBoundingClientRect();
+      return r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1;
+    }).map((t) => `${svg.closest("figure")?.dataset.figure}: ${t.textContent}`);
+  }));
+  assert.deepEqual(outside, [], "text that is cut off");
+}
+
+/** Opens a file or the address of a server; `troubles` fills with errors and with requests for anything else. */
 export async function open(path, { width = 1280, theme = "light", touch = false } = {}) {
   const page = await (await chromiumBrowser()).newPage({ viewport: { width, height: 900 }, colorScheme: theme, acceptDownloads: true, hasTouch: touch });
   const troubles = [];
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && troubles.push(message.text()));
   page.on("pageerror", (error) => troubles.push(error.message));
-  page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || troubles.push(request.url()));
-  await page.goto(pathToFileURL(path).href);
+  const address = path.startsWith("http:") ? path : pathToFileURL(path).href;
+  page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || (path === address && request.url().startsWith(path)) || troubles.push(request.url()));
+  await page.goto(address);
   return { page, troubles };
 }

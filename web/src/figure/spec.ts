@@ -1,5 +1,6 @@
 // A figure as data: what it shows, apart from how it is drawn.
 import type { FigureData, Num, Result } from "../data.ts";
+import { num } from "../format.ts";
 
 export interface Point { x: number; y: number; low: number; high: number }
 export interface Series { name: string; points: Point[] }
@@ -36,16 +37,22 @@ function comparable(result: Result): boolean {
   return sizes.length > 0 && (Math.max(...sizes) / Math.min(...sizes) < 1e6 || sizes.length < measured.length);
 }
 
+/** What to see first: the largest and the smallest. */
+function extremes(all: { name: string; value: number }[]): string {
+  const sorted = [...all].sort((a, b) => b.value - a.value), most = sorted[0]!, least = sorted.at(-1)!;
+  const told = (one: { name: string; value: number }) => `“${one.name}” (${num(one.value, 3)})`;
+  return most.value === least.value ? `All are ${num(most.value, 3)}` : `${told(most)} is the largest and ${told(least)} the smallest`;
+}
+
 function intervalsOf(result: Result): Spec {
   const published = new Map<string, number>();
   for (const p of result.published) if (p.value !== null) published.set(p.name, p.value);
   const series = result.measured
     .filter((m) => m.value !== null)
     .map((m) => ({ name: m.name, points: [{ x: m.value!, y: 0, low: m.low ?? m.value!, high: m.high ?? m.value! }] }));
-  const seeds = result.measured.some((m) => m.n > 1);
-  const caption =
-    (seeds ? "Measured values with their 95 % intervals" : "Measured values") +
-    ([...published.keys()].some((name) => series.some((s) => s.name === name)) ? "; diamonds are published." : ".");
+  const seeds = result.measured.some((m) => m.n > 1) ? ", with their 95 % intervals" : "";
+  const known = [...published.keys()].some((name) => series.some((s) => s.name === name)) ? "; diamonds are published" : "";
+  const caption = result.figure.caption || `${extremes(series.map((s) => ({ name: s.name, value: s.points[0]!.x })))}${seeds}${known}.`;
   return { kind: "intervals", x: result.measured[0]?.unit ?? "", y: "", series, caption, published };
 }
 
@@ -55,7 +62,8 @@ export function specOf(result: Result): Spec | null {
   const series = seriesOf(figure);
   if (series.length === 0) return comparable(result) ? intervalsOf(result) : null;
   const kind = KINDS.find((k) => k === figure.kind) ?? "lines";
-  const caption = figure.caption || `${figure.y || "The measured quantity"} against ${figure.x || "the setting"}.`;
+  const ends = series.map((s) => ({ name: s.name, value: s.points.at(-1)!.y }));
+  const caption = figure.caption || `${extremes(ends)}${series.some((s) => s.points.length > 1) ? " at the end" : ""}.`;
   return { kind, x: figure.x, y: figure.y, series, caption, fits: kind === "loglog" && /\bslope/.test(result.rule) };
 }
 
