@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 JOBS ?= $(shell tools/jobs)
 PEERS ?=
+PYTHONS ?= python3
 CTEST ?=
 FUZZ_SECONDS ?= 60
 
@@ -20,24 +21,26 @@ WITH_PYTHON = tools/setup python && tools/python-env build/python-env && \
 
 # PyTorch is 5 GB: its environment is kept outside of the build folder.
 TORCH_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/isomer/torch-env
+TORCH_PACKAGES = torch fla-core transformers matplotlib mypy
 
 NODE_MODULES = test web/node_modules/.package-lock.json -nt web/package-lock.json || npm --prefix web ci --ignore-scripts --silent
 
-.PHONY: help build demo wheel test test-torch test-fast test-web sanitize clang web figures bench bench-train lint format fuzz clean
+.PHONY: help build demo wheel test test-torch test-fast test-web sanitize clang web figures bench bench-python bench-train lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
 	@echo "make demo     build, then the quick study: what the sources claim, measured here, with verdicts: some five minutes"
-	@echo "make wheel    the Python package as a wheel in build/wheel; pip install . installs it from here"
+	@echo "make wheel    the Python package as a manylinux wheel in build/wheel, PYTHONS='python3.10 python3.12' for several; pip install . installs it from here"
 	@echo "make test     build, all tests, on every instruction set and under the sanitizers; CTEST='-LE sanitize' passes options to ctest"
 	@echo "make test-torch the Python package on tensors of PyTorch; installs it (5 GB) once, in $(TORCH_ENV)"
 	@echo "make test-fast the tests of every folder on fewer sizes and one instruction set, for the edit loop"
-	@echo "make test-web the report in Chromium: figures, numbers, themes, accessibility; and that the kept page is the one of web/"
+	@echo "make test-web report and explorer in Chromium: figures, numbers, themes, accessibility; and that the kept page is the one of web/"
 	@echo "make web      build web/ into web/page.html, which is compiled into the program"
 	@echo "make figures  write docs/figures from study/results and from the mixers"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops), the fuzzers, and make clang"
 	@echo "make clang    library, program and tests by Clang, and test-fast with them"
 	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
+	@echo "make bench-python  what a call from Python costs, isomer.torch beside PyTorch, models of transformers before and after; BENCH='--parts laws'"
 	@echo "make bench-train  train the same models in Isomer and in PyTorch (5 GB), and make tokens with them"
 	@echo "make lint     format, clang-tidy, size budget; make format rewrites the files"
 	@echo "make fuzz     libFuzzer on the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
@@ -53,8 +56,7 @@ demo: build
 
 wheel:
 	@tools/setup python
-	@tools/python-env build/python-env
-	@build/python-env/bin/pip wheel -q --disable-pip-version-check --no-deps -w build/wheel .
+	@tools/wheel $(PYTHONS)
 	@ls build/wheel
 
 test:
@@ -67,10 +69,11 @@ test:
 test-torch:
 	@tools/setup python
 	@test -e build/build.ninja || $(call CONFIGURE,release)
-	@tools/python-env $(TORCH_ENV) torch fla-core
+	@tools/python-env $(TORCH_ENV) $(TORCH_PACKAGES)
 	@$(WITH_PYTHON)
-	@ninja -C build -j$(JOBS) isomer_python
-	@PYTHONPATH=build/python $(TORCH_ENV)/bin/python -m pytest -q -p no:cacheprovider python/tests_torch
+	@ninja -C build -j$(JOBS) isomer_python isomer_stubs program
+	@for tests in tests_torch tests_transformers; do \
+	  PYTHONPATH=build/python $(TORCH_ENV)/bin/python -m pytest -q -p no:cacheprovider python/$$tests || exit 1; done
 
 test-fast:
 	@tools/setup test
@@ -115,6 +118,14 @@ bench: build
 bench-train: build
 	@tools/setup bench
 	bench/train
+
+bench-python:
+	@tools/setup python
+	@test -e build/build.ninja || $(call CONFIGURE,release)
+	@tools/python-env $(TORCH_ENV) $(TORCH_PACKAGES)
+	@$(WITH_PYTHON)
+	@ninja -C build -j$(JOBS) isomer_python
+	@PYTHONPATH=build/python $(TORCH_ENV)/bin/python bench/python.py $(BENCH)
 
 lint:
 	@tools/setup lint

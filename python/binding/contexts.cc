@@ -40,6 +40,8 @@ Worker& worker_of(int threads) {
 }
 }  // namespace
 
+unsigned fork_count() { return forks().load(); }
+
 Context& context_of(int threads) { return worker_of(threads).context; }
 
 Tape<float>& tape_of(int threads) {

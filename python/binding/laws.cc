@@ -5,92 +5,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <list>
-#include <mutex>
-
 #include "isomer/laws/apply.h"
-#include "python/binding/arrays.h"
 #include "python/binding/contexts.h"
 #include "python/binding/module.h"
+#include "python/binding/named_arrays.h"
 
 namespace isomer::python {
 
 namespace {
-/// Arrays by name as views, for as long as this lives; None stands for one that is absent.
-class NamedArrays {
- public:
-  explicit NamedArrays(const nb::dict& arrays) {
-    for (const auto& [key, array] : arrays) {
-      if (array.is_none()) continue;
-      const std::string name = nb::cast<std::string>(key);
-      views_.emplace(name, borrowed_.emplace_back(name, array).view());
-    }
-  }
-  [[nodiscard]] const NamedViews& views() const { return views_; }
-
- private:
-  std::list<Borrowed> borrowed_;
-  NamedViews views_;
-};
-
-/// Makes outputs by `empty(shape, type)` and keeps them by name.
-class Outputs {
- public:
-  explicit Outputs(nb::handle empty) : empty_(empty) {}
-  LawView operator()(const std::string& name, Type type, const std::vector<Index>& shape) {
-    const nb::gil_scoped_acquire locked;
-    Made output = make_array(empty_, type, shape);
-    made_[name.c_str()] = output.array;
-    return law_view(output.view);
-  }
-  [[nodiscard]] nb::dict take() { return std::move(made_); }
-
- private:
-  nb::handle empty_;
-  nb::dict made_;
-};
-
-/// What forward passes left, each under the address of an array of one byte that automatic differentiation keeps for us. When
-/// that array goes, so does the tape; whoever copied it finds none, and backward does without.
-class Tapes {
- public:
-  static Tapes& all() {
-    static Tapes tapes;
-    return tapes;
-  }
-  [[nodiscard]] nb::object keep(std::shared_ptr<LawTape> tape) {
-    auto* place = new std::uint8_t(0);
-    {
-      const std::lock_guard held(mutex_);
-      kept_.emplace(place, std::move(tape));
-    }
-    const nb::capsule owner(place, [](void* p) noexcept { all().drop(static_cast<std::uint8_t*>(p)); });
-    const std::size_t one = 1;
-    return nb::cast(nb::ndarray<nb::pytorch, std::uint8_t>(place, 1, &one, owner));
-  }
-  [[nodiscard]] std::shared_ptr<LawTape> find(std::uintptr_t address) {
-    const std::lock_guard held(mutex_);
-    const auto found = kept_.find(reinterpret_cast<std::uint8_t*>(address));
-    return found == kept_.end() ? nullptr : found->second;
-  }
-  [[nodiscard]] std::size_t count() {
-    const std::lock_guard held(mutex_);
-    return kept_.size();
-  }
-
- private:
-  void drop(std::uint8_t* place) {
-    std::shared_ptr<LawTape> last;
-    {
-      const std::lock_guard held(mutex_);
-      if (const auto found = kept_.find(place); found != kept_.end()) last = std::move(found->second), kept_.erase(found);
-    }
-    delete place;
-  }
-  std::mutex mutex_;
-  std::map<std::uint8_t*, std::shared_ptr<LawTape>> kept_;
-};
-
 /// A law with its options: reading them once is what a short call is spared.
 class BoundCall {
  public:
@@ -126,7 +48,7 @@ class BoundCall {
       isomer::forward(*bound_, in.views(), run, std::ref(made));
     }
     nb::dict all = made.take();
-    all["tape"] = Tapes::all().keep(tape);
+    all["tape"] = Tapes<LawTape>::all().keep(tape);
     return all;
   }
 
@@ -135,7 +57,7 @@ class BoundCall {
                                   const std::string& form, int threads, nb::handle empty, std::uintptr_t tape) const {
     const NamedArrays in(arrays), out(outputs);
     Outputs made(empty);
-    const std::shared_ptr<LawTape> kept = Tapes::all().find(tape);
+    const std::shared_ptr<LawTape> kept = Tapes<LawTape>::all().find(tape);
     const NamedRun run{form_named(form), kept.get(), context_of(threads)};
     const auto make = [&](const std::string& name, Type type, const std::vector<Index>& shape) {
       return wanted.contains(name) ? made(name, type, shape) : LawView{};
@@ -232,7 +154,7 @@ void bind_laws(nb::module_& module) {
       .def("outputs", &BoundCall::outputs, nb::arg("names"))
       .def("inputs", &BoundCall::inputs, nb::arg("names"));
   module.def(
-      "tapes", [] { return Tapes::all().count(); }, "How many forward passes wait for their backward.");
+      "tapes", [] { return Tapes<LawTape>::all().count(); }, "How many forward passes wait for their backward.");
   module.def("laws", &all_laws, "What every law says about itself.");
 }
 

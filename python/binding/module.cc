@@ -19,7 +19,9 @@ NB_MODULE(_engine, module) {
   });
   module.attr("version") = std::string(isomer::version());
   module.attr("isa") = std::string(isomer::name_of(isomer::chosen_isa()));
+  isomer::python::bind_kernels(module);
   isomer::python::bind_laws(module);
+  isomer::python::bind_mixers(module);
   isomer::python::bind_models(module);
   isomer::python::bind_systems(module);
 }

@@ -4,7 +4,9 @@
 
 namespace isomer::python {
 
+void bind_kernels(nanobind::module_& module);
 void bind_laws(nanobind::module_& module);
+void bind_mixers(nanobind::module_& module);
 void bind_models(nanobind::module_& module);
 void bind_systems(nanobind::module_& module);
 

@@ -11,8 +11,9 @@ isomer.apply(law, {name: array}, {option: value}) is the program's `apply`: with
     model = run.load()                                     # or isomer.load("runs/text"): logits, generate, states
     isomer.dsf("gla", x)                                   # any mixer as a dynamical system, with its attention matrix
     isomer.list(), isomer.check("delta"), isomer.bench("delta"), isomer.study("inline")
+    isomer.plot.curves(run), isomer.plot.attention("gla", x)
 """
-from isomer import _engine
+from isomer import _engine, plot
 from isomer._arrays import set_threads, threads
 from isomer.engine import Run, bench, check, convert, list, program, runs, show, study, train
 from isomer._laws import apply, attention, channel_decay, delta, laws, scalar_decay, scan
@@ -22,4 +23,4 @@ from isomer.systems import System, dsf
 __version__ = _engine.version
 
 __all__ = ["Model", "Run", "State", "System", "apply", "attention", "bench", "channel_decay", "check", "convert", "delta", "dsf", "laws",
-           "list", "load", "program", "runs", "scalar_decay", "scan", "set_threads", "show", "study", "threads", "train"]
+           "list", "load", "plot", "program", "runs", "scalar_decay", "scan", "set_threads", "show", "study", "threads", "train"]

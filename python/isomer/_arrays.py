@@ -3,7 +3,7 @@ import os
 
 import numpy as np
 
-_NUMPY_TYPES = {"F32": np.dtype(np.float32), "F64": np.dtype(np.float64), "I64": np.dtype(np.int64)}
+_NUMPY_TYPES: dict[str, np.dtype] = {"F32": np.dtype(np.float32), "F64": np.dtype(np.float64), "I64": np.dtype(np.int64)}
 _threads = int(os.environ.get("ISOMER_THREADS", 0))
 
 

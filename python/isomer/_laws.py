@@ -62,8 +62,10 @@ def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int
     return result(**_bound(law, given)(arrays, form, thread_count(threads), numpy_empty, False))
 
 
-def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale=None, causal=None, window=None, sinks=None, kernel=None,
-              order=None, normaliser=None, eps=None, clamp=None, form="auto", threads=None) -> AttentionResult:
+def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale: float | None = None, causal: bool | None = None,
+              window: int | None = None, sinks: int | None = None, kernel: str | None = None, order: int | None = None,
+              normaliser: str | None = None, eps: float | None = None, clamp: float | None = None, form: str = "auto",
+              threads: int | None = None) -> AttentionResult:
     """Attention on all keys, or those of a window: o_t = N(sum_s kappa(scale q_t.k_s) exp(c_t - c_s) v_s).
 
     q [B,T,H,K], k [B,S,G,K], v [B,S,G,V]; log_forget [B,S,H] (the gates of FoX, c is their running sum), gate [B,T,H] (with
@@ -79,8 +81,9 @@ def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale=None, 
 
 
 def scalar_decay(q, k, v, *, log_decay=None, log_input=None, initial_state=None, initial_norm=None, initial_max=None,
-                 initial_value_sum=None, initial_count=None, offsets=None, scale=None, normaliser=None, causal=None, eps=None,
-                 form="auto", threads=None) -> ScalarDecayResult:
+                 initial_value_sum=None, initial_count=None, offsets=None, scale: float | None = None,
+                 normaliser: str | None = None, causal: bool | None = None, eps: float | None = None, form: str = "auto",
+                 threads: int | None = None) -> ScalarDecayResult:
     """Linear attention with a decay of each head: S_t = exp(log_decay_t) S_{t-1} + exp(log_input_t) k_t v_t^T, o_t = scale S_t^T q_t.
 
     q [B,T,H,K], k [B,T,G,K], v [B,T,G,V]; log_decay [B,T,H] or [H], log_input [B,T,H]; initial_state [B,H,K,V], initial_norm
@@ -96,8 +99,8 @@ def scalar_decay(q, k, v, *, log_decay=None, log_input=None, initial_state=None,
     return _call(ScalarDecayResult, "scalar_decay", arrays, options, form, threads)
 
 
-def channel_decay(q, k, v, log_decay, *, bonus=None, initial_state=None, offsets=None, scale=None, read=None, form="auto",
-                  threads=None) -> StateResult:
+def channel_decay(q, k, v, log_decay, *, bonus=None, initial_state=None, offsets=None, scale: float | None = None,
+                  read: str | None = None, form: str = "auto", threads: int | None = None) -> StateResult:
     """Linear attention with a decay of each key channel: S_t = diag(exp(log_decay_t)) S_{t-1} + k_t v_t^T, o_t = scale S_t^T q_t.
 
     q [B,T,H,K], k [B,T,G,K], v [B,T,G,V], log_decay [B,T,H,K]; bonus [H,K] (with read="before"); initial_state [B,H,K,V];
@@ -110,8 +113,8 @@ def channel_decay(q, k, v, log_decay, *, bonus=None, initial_state=None, offsets
     return _call(StateResult, "channel_decay", arrays, {"scale": scale, "read": read}, form, threads)
 
 
-def delta(q, k, v, beta=None, *, log_decay=None, a=None, b=None, initial_state=None, offsets=None, scale=None, l2norm=None,
-          form="auto", threads=None) -> StateResult:
+def delta(q, k, v, beta=None, *, log_decay=None, a=None, b=None, initial_state=None, offsets=None, scale: float | None = None,
+          l2norm: bool | None = None, form: str = "auto", threads: int | None = None) -> StateResult:
     """A memory that overwrites: S_t = D_t - beta_t k_t (k_t^T D_t - v_t^T) with D_t = exp(log_decay_t) S_{t-1}, o_t = scale S_t^T q_t.
 
     q [B,T,H,K], k [B,T,G,K], v [B,T,G,V], beta [B,T,H]; log_decay [B,T,H] (Gated DeltaNet) or [B,T,H,K] (KDA); initial_state
@@ -126,7 +129,7 @@ def delta(q, k, v, beta=None, *, log_decay=None, a=None, b=None, initial_state=N
 
 
 def scan(*, x, log_decay=None, angle=None, x_imag=None, step=None, a=None, b=None, c=None, d=None, initial_state=None,
-         initial_imag=None, offsets=None, form="auto", threads=None) -> ScanResult:
+         initial_imag=None, offsets=None, form: str = "auto", threads: int | None = None) -> ScanResult:
     """A recurrence of each channel: h_t = exp(log_decay_t + i angle_t) h_{t-1} + x_t.
 
     x and log_decay [B,T,N]; angle, x_imag [B,T,N] (complex); initial_state, initial_imag [B,N]; offsets [n+1] packs n sequences.

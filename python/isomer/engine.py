@@ -1,5 +1,6 @@
 """What the program does, from Python: tables of mixers, checks and times, training, studies. Each call runs the program `isomer` that
 came with the package, so that Ctrl-C ends it as on a terminal and leaves nothing broken."""
+import builtins
 import json
 import os
 import shutil
@@ -68,7 +69,7 @@ def _has(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def _settings(settings: Mapping | None) -> list[str]:
+def _settings(settings: Mapping | None) -> builtins.list[str]:
     words = []
     for key, value in (settings or {}).items():
         words += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
@@ -114,7 +115,7 @@ class Run:
         self.path = Path(path)
 
     @property
-    def metrics(self) -> "list[dict]":
+    def metrics(self) -> builtins.list[dict]:
         """Every line of metrics.jsonl, of which those with `eval` are evaluations."""
         with open(self.path / "metrics.jsonl") as lines:
             return [json.loads(line) for line in lines if line.endswith("\n")]

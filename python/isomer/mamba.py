@@ -73,23 +73,20 @@ def mamba_chunk_scan_combined(x, dt, A, B, C, chunk_size=None, D=None, z=None, d
     return (o, r.final_state.transpose(-1, -2)) if return_final_states else o
 
 
-def _activated(y, activation):
-    if activation not in (None, "silu", "swish"):
-        raise ValueError(f"causal_conv1d: expected an activation None, silu or swish, got {activation!r}")
-    return y if activation is None else F.silu(y)
-
-
 def causal_conv1d_fn(x, weight, bias=None, seq_idx=None, initial_states=None, return_final_states=False, final_states_out=None,
                      activation=None):
     """A short causal convolution of every channel: x [B, D, L], weight [D, W] -> [B, D, L]; states [B, D, W - 1]."""
     _none("causal_conv1d_fn", seq_idx=seq_idx)
-    width, L = weight.shape[1], x.shape[2]
-    padded = F.pad(x, (width - 1, 0)) if initial_states is None else torch.cat([initial_states.to(x.dtype), x], dim=2)
-    y = sum(padded[:, :, i : i + L] * weight[:, i, None] for i in range(width))
-    y = _activated(y if bias is None else y + bias[:, None], activation).to(x.dtype)
+    if activation not in (None, "silu", "swish"):
+        raise ValueError(f"causal_conv1d: expected an activation None, silu or swish, got {activation!r}")
+    kind = torch.float64 if x.dtype == torch.float64 else torch.float32
+    states = None if initial_states is None else initial_states.to(kind).transpose(1, 2)
+    r = laws.short_conv(x.to(kind).transpose(1, 2), weight.to(kind), None if bias is None else bias.to(kind), initial_state=states,
+                        activation=activation)
+    y = r.o.transpose(1, 2).to(x.dtype)
     if not return_final_states:
         return y
-    final = padded[:, :, padded.shape[2] - (width - 1) :]
+    final = r.final_state.transpose(1, 2).to(x.dtype)
     return y, final if final_states_out is None else final_states_out.copy_(final)
 
 

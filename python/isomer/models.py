@@ -1,5 +1,6 @@
 """Trained models: logits, gradients, streams and text."""
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -7,7 +8,34 @@ from isomer import _engine
 from isomer._arrays import empty_like_kind, numpy_empty, thread_count
 
 
-class State:
+class Stream:
+    """What is remembered of the tokens seen so far. copy() forks the stream, save() keeps it."""
+
+    _stream: Any
+
+    def copy(self):
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _stream=self._stream.copy())
+        return other
+
+    __copy__ = copy
+
+    def save(self, path) -> None:
+        """A safetensors file, which load_state() reads."""
+        self._stream.save(str(path))
+
+    @property
+    def positions(self) -> list[int]:
+        """Tokens seen so far of each sequence."""
+        return self._stream.positions
+
+    @property
+    def bytes(self) -> int:
+        """Of all numbers that are kept."""
+        return self._stream.bytes
+
+
+class State(Stream):
     """What a model remembers of the tokens it has seen. copy() forks the stream, save() keeps it."""
 
     def __init__(self, stream: _engine.Stream):
@@ -20,25 +48,6 @@ class State:
     def step(self, tokens, *, threads: int | None = None):
         """Takes in one token of each sequence, [B] -> logits [B, vocabulary]."""
         return self._stream.step(_integers(tokens), thread_count(threads), empty_like_kind([tokens]))
-
-    def copy(self) -> "State":
-        return State(self._stream.copy())
-
-    __copy__ = copy
-
-    def save(self, path) -> None:
-        """A safetensors file, which Model.load_state() reads."""
-        self._stream.save(str(path))
-
-    @property
-    def positions(self) -> list[int]:
-        """Tokens seen so far of each sequence."""
-        return self._stream.positions
-
-    @property
-    def bytes(self) -> int:
-        """Of all numbers that are kept."""
-        return self._stream.bytes
 
     def __repr__(self):
         return f"<isomer.State after {', '.join(map(str, self.positions))} tokens, {self.bytes} bytes>"

@@ -1,6 +1,7 @@
 """Every mixer as a linear dynamical system h_t = L_t h_{t-1} + B_t u_t, y_t = C_t h_t + D_t u_t, on given inputs."""
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,14 +30,25 @@ class System:
     def transition(self, t: int, group: int = 0) -> np.ndarray:
         """L_t as a matrix, [features, features]."""
         full = np.diag(self.decay[t, group])
-        return full if self.left is None else full + np.outer(self.left[t, group], self.right[t, group])
+        return full if self.left is None or self.right is None else full + np.outer(self.left[t, group], self.right[t, group])
 
     def eigenvalues(self, t: int, group: int = 0) -> np.ndarray:
         return np.linalg.eigvals(self.transition(t, group))
 
 
+    def _repr_html_(self) -> str:
+        """|matrix| as a picture, for notebooks; the mean where every channel has one."""
+        weights = np.abs(self.matrix).mean(0)
+        weights = weights / max(float(weights.max(initial=0)), 1e-30)
+        T, cell = len(weights), max(1, 320 // max(len(weights), 1))
+        rows = "".join(f'<rect x="{j * cell}" y="{i * cell}" width="{cell}" height="{cell}" fill-opacity="{weights[i, j]:.2f}"/>'
+                       for i in range(T) for j in range(T) if weights[i, j] >= 0.005) if T <= 128 else ""
+        return (f"<p>{self.law or 'law'}, head {self.head}: {T} tokens, remembered for {self.memory_horizon:.1f}</p>"
+                f'<svg width="{T * cell}" height="{T * cell}" role="img" aria-label="effective attention" fill="#3b6fb6">{rows}</svg>')
+
+
 def _system(found: dict) -> System:
-    real = {name: x.real.copy() if isinstance(x, np.ndarray) and not x.imag.any() else x for name, x in found.items()}
+    real: dict[str, Any] = {name: x.real.copy() if isinstance(x, np.ndarray) and not x.imag.any() else x for name, x in found.items()}
     return System(**real)
 
 

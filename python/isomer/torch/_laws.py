@@ -1,13 +1,4 @@
-"""The laws on tensors of PyTorch, differentiable in every floating input, initial states included.
-
-    import isomer.torch
-    r = isomer.torch.channel_decay(q, k, v, log_decay)         # arguments and results are those of isomer.channel_decay
-    r.o.sum().backward()
-
-They work under torch.compile without a break (one custom op, isomer::law, carries them all) and in torch.func. bfloat16 and
-float16 are computed in float32; what has a value for every token comes back in the type of v (scan: x), states in float32.
-A gradient of a gradient is refused.
-"""
+"""Laws, and the kernels that layers have beside them, as operations of PyTorch: one way to differentiate carries them all."""
 from functools import lru_cache
 
 import torch
@@ -19,7 +10,8 @@ from isomer._arrays import thread_count
 
 _KINDS = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3, torch.int64: 4, torch.int32: 5}
 _TYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
-_SPECS = {law["name"]: law for law in _engine.laws()}
+_KERNELS = {kernel["name"]: kernel for kernel in _engine.kernels()}
+_SPECS = {law["name"]: law for law in _engine.laws()} | _KERNELS
 _DIFFERENTIABLE = {(law, x["name"]) for law, spec in _SPECS.items() for x in spec["inputs"] + spec["outputs"] if x["differentiable"]}
 
 
@@ -34,8 +26,15 @@ def torch_empty(shape, kind: str):
 
 
 @lru_cache(maxsize=256)
-def _bound(law: str, options: str) -> _engine.BoundLaw:
-    return _laws._bound(law, tuple(tuple(option.split("=", 1)) for option in options.split("\n") if option))
+def _bound(law: str, options: str):
+    return _bound_to(law, tuple(tuple(option.split("=", 1)) for option in options.split("\n") if option))
+
+
+@lru_cache(maxsize=256)
+def _bound_to(law: str, options: tuple):
+    if law in _KERNELS:
+        return _engine.BoundKernel(law, {name: _laws._text(value) for name, value in options})
+    return _laws._bound(law, options)
 
 
 def _arrays(names: str, tensors) -> dict:
@@ -178,6 +177,8 @@ def _sizes(bound, tensors: dict) -> dict:
             sizes["H"] = torch.sym_max(sizes["H"], other)
     offsets = tensors.get("offsets")
     sizes["n"] = sizes["B"] if offsets is None else offsets.shape[0] - 1
+    if "W" in sizes:  # tokens before the first that a convolution sees
+        sizes["P"] = sizes["W"] - 1
     return sizes
 
 
@@ -210,7 +211,7 @@ def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) 
     record = record and needed
     if not (record or others or wrapped):
         addresses = {name: _address_of(law, name, x) for name, x in arrays.items()}
-        made = _laws._bound(law, options)(addresses, form, count, torch_empty, False)
+        made = _bound_to(law, options)(addresses, form, count, torch_empty, False)
     else:
         if not others and not wrapped:
             [_address_of(law, name, x) for name, x in arrays.items()]
@@ -221,7 +222,3 @@ def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) 
         made = {name: x.to(own.dtype) if name in ("o", "h", "h_imag") else x for name, x in made.items()}
     return made
 
-
-attention, scalar_decay, channel_decay, delta, scan = (_laws.attention, _laws.scalar_decay, _laws.channel_decay, _laws.delta, _laws.scan)
-
-__all__ = ["attention", "channel_decay", "delta", "scalar_decay", "scan"]

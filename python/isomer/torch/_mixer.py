@@ -1,0 +1,270 @@
+"""A layer of any preset as a module of PyTorch, with the engine's forward and backward, and streams over its state."""
+import weakref
+
+import torch
+from torch import Tensor, nn
+
+from isomer import _engine
+from isomer._arrays import thread_count
+from isomer._laws import _text
+from isomer.models import Stream
+from isomer.torch._laws import _address, torch_empty
+
+_mixers: "weakref.WeakValueDictionary[int, Mixer]" = weakref.WeakValueDictionary()
+
+
+def _addresses(weights) -> list:
+    return [_address(x) for x in weights]
+
+
+def _dense(x: Tensor) -> Tensor:
+    return x if x.is_contiguous() else x.contiguous()
+
+
+def _run(x, weights, offsets, mixer: int, threads: int, record: bool) -> list[Tensor]:
+    offsets = None if offsets is None else _address(offsets)
+    return _mixers[mixer]._engine.forward(_address(x), _addresses(weights), offsets, threads, record, torch_empty)
+
+
+def _gradients(grad, x, weights, offsets, mixer: int, threads: int, tape) -> list[Tensor]:
+    """Of x and of every weight, without numbers for those that are not trained."""
+    offsets = None if offsets is None else _address(offsets)
+    made = _mixers[mixer]._engine.backward(_address(grad), _address(x), _addresses(weights), offsets, threads, torch_empty, tape.data_ptr())
+    return [x.new_zeros(0) if grad is None else grad for grad in made]
+
+
+def _save(ctx, x, weights, offsets, mixer, threads, tape):
+    ctx.call, ctx.packed = (mixer, threads), offsets is not None
+    ctx.save_for_backward(x, *weights, *([offsets] if ctx.packed else []), tape)
+
+
+def _go_back(ctx, grad, gradients) -> list:
+    x, *weights, tape = ctx.saved_tensors
+    offsets = weights.pop() if ctx.packed else None
+    dx, *dweights = gradients(grad, x, weights, offsets, *ctx.call, tape)
+    return [dx] + [d if own else None for d, own in zip(dweights, _mixers[ctx.call[0]]._trained)]
+
+
+class _Mixed(torch.autograd.Function):
+    """The eager way, which transformations of torch.func know, too."""
+
+    @staticmethod
+    def forward(call, offsets, x, *weights):
+        return tuple(_run(x, weights, offsets, *call, True))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        call, offsets, x, *weights = inputs
+        ctx.mark_non_differentiable(output[1])
+        _save(ctx, x, weights, offsets, *call, output[1])
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        back = lambda grad, x, weights, offsets, mixer, threads, tape: _MixedBackward.apply((mixer, threads), offsets, tape, grad, x, *weights)
+        return None, None, *_go_back(ctx, grad, back)
+
+
+class _MixedBackward(torch.autograd.Function):
+    """A function of its own, so that transformations unwrap what they kept."""
+
+    @staticmethod
+    def forward(call, offsets, tape, grad, x, *weights):
+        return tuple(_gradients(grad, x, weights, offsets, *call, tape))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError("isomer: expected gradients of a mixer's outputs, got a gradient of a gradient, which mixers do not have")
+
+
+# The same as ops, which torch.compile takes as they are.
+@torch.library.custom_op("isomer::mixer", mutates_args=(), device_types="cpu")
+def _op(x: Tensor, weights: list[Tensor], offsets: Tensor | None, mixer: int, threads: int, record: bool) -> list[Tensor]:
+    return _run(x, weights, offsets, mixer, threads, record)
+
+
+@_op.register_fake
+def _(x, weights, offsets, mixer, threads, record):
+    y = x.new_empty(x.shape)
+    return [y, torch.empty(1, dtype=torch.uint8)] if record else [y]
+
+
+@torch.library.custom_op("isomer::mixer_backward", mutates_args=(), device_types="cpu")
+def _op_backward(grad: Tensor, x: Tensor, weights: list[Tensor], offsets: Tensor | None, mixer: int, threads: int,
+                 tape: Tensor) -> list[Tensor]:
+    return _gradients(grad, x, weights, offsets, mixer, threads, tape)
+
+
+@_op_backward.register_fake
+def _(grad, x, weights, offsets, mixer, threads, tape):
+    trained = _mixers[mixer]._trained
+    return [x.new_empty(x.shape)] + [w.new_empty(w.shape if own else 0) for w, own in zip(weights, trained)]
+
+
+def _setup_op(ctx, inputs, output):
+    x, weights, offsets, mixer, threads, record = inputs
+    if record:
+        _save(ctx, x, weights, offsets, mixer, threads, output[1])
+
+
+def _op_gradient(ctx, grads):
+    dx, *dweights = _go_back(ctx, grads[0], _op_backward)
+    return dx, dweights, None, None, None, None
+
+
+_op.register_autograd(_op_gradient, setup_context=_setup_op)
+
+
+class _Group(nn.Module):
+    """Holds parameters whose names share a first word."""
+
+
+class MixerState(Stream):
+    """What a mixer remembers of the tokens it has seen. copy() forks the stream, save() keeps it."""
+
+    def __init__(self, mixer: "Mixer", stream):
+        self._mixer, self._stream = mixer, stream
+
+    @torch.no_grad()
+    def prefill(self, x: Tensor, *, threads: int | None = None) -> Tensor:
+        """Takes in x [B, T, width] -> y [B, T, width], what forward gives for these tokens behind those before. No gradient."""
+        weights = self._mixer._numbers(x)
+        made = self._stream.prefill(_address(x.to(weights[0].dtype)), _addresses(weights), thread_count(threads), torch_empty)
+        return made.to(x.dtype)
+
+    def step(self, x: Tensor, *, threads: int | None = None) -> Tensor:
+        """Takes in one token of each sequence, [B, width] -> [B, width]."""
+        if x.dim() != 2:
+            raise ValueError(f"mixer: expected one token of each sequence, x [B, width], got {list(x.shape)}")
+        return self.prefill(x.unsqueeze(1), threads=threads).squeeze(1)
+
+    def __repr__(self):
+        return f"<isomer.torch.MixerState of {self._mixer.preset} after {', '.join(map(str, self.positions))} tokens>"
+
+
+class Mixer(nn.Module):
+    """A layer of a preset: y = mixer(x) on x [B, T, width].
+
+        mixer = isomer.torch.Mixer("gla", width=256, heads=8)          # options are those of `isomer show gla`
+        y = mixer(x)                                                   # gradients for x and every parameter
+        state = mixer.start(batch=1)
+        state.prefill(prompt), state.step(token)                       # the same numbers, token by token
+
+    Parameters have the names that checkpoints of Isomer have behind "layers.N.mixer.", and their shapes: load_layer() takes them
+    from there, state_dict() goes back. `layer` of `layers` is where the layer stands, from which some presets start differently;
+    parameters start from PyTorch's random numbers, or from `seed`. Unknown presets and options are ValueErrors that name the
+    nearest.
+    """
+
+    def __init__(self, preset: str, width: int = 256, *, layer: int = 0, layers: int = 1, seed: int | None = None, **options):
+        super().__init__()
+        self.preset, self.width = preset, width
+        self._made_of = (preset, width, layer, layers, {name: _text(value) for name, value in options.items()})
+        self._bind()
+        seed = int(torch.randint(2**62, ())) if seed is None else seed
+        self._names, self._trained = [], []
+        for name, numbers, trained in self._engine.parameters(seed):
+            group = self
+            *words, last = name.split(".")
+            for word in words:
+                if word not in group._modules:
+                    group.add_module(word, _Group())
+                group = group._modules[word]
+            if trained:
+                group.register_parameter(last, nn.Parameter(numbers))
+            else:
+                group.register_buffer(last, numbers)
+            self._names.append(name)
+            self._trained.append(trained)
+
+    def _bind(self):
+        self._engine = _engine.Mixer(*self._made_of)
+        _mixers[id(self)] = self
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Every option, as it was resolved."""
+        return dict(self._engine.options)
+
+    @property
+    def causal(self) -> bool:
+        return self._engine.causal
+
+    def _numbers(self, x: Tensor) -> list[Tensor]:
+        """All weights in the type of the arithmetic."""
+        kind = torch.float64 if x.dtype == torch.float64 else torch.float32
+        weights = []
+        for name in self._names:
+            own = self
+            for word in name.split("."):
+                own = getattr(own, word)
+            weights.append(_dense(own.to(kind)))
+        return weights
+
+    def forward(self, x: Tensor, *, offsets: Tensor | None = None, threads: int | None = None) -> Tensor:
+        """x [B, T, width] -> [B, T, width]; offsets [n + 1] packs n sequences into the only row."""
+        weights = self._numbers(x)
+        own, count = x.to(weights[0].dtype), thread_count(threads)
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+        record = torch.is_grad_enabled() and (x.requires_grad or any(w.requires_grad for w in weights))
+        if torch.compiler.is_compiling():
+            y = _op(own, weights, offsets, id(self), count, record)[0]
+        elif record or any(wrapped(y) for y in (own, *weights)):
+            y = _Mixed.apply((id(self), count), offsets, own, *weights)[0]
+        else:
+            y = _run(own, weights, offsets, id(self), count, False)[0]
+        return y.to(x.dtype)
+
+    def start(self, batch: int = 1) -> MixerState:
+        """The state before the first token of so many sequences."""
+        return MixerState(self, self._of_type("start")(batch))
+
+    def load_state(self, path) -> MixerState:
+        return MixerState(self, self._of_type("load")(str(path)))
+
+    def _of_type(self, what: str):
+        double = next(self.parameters()).dtype == torch.float64
+        return getattr(self._engine, f"{what}_{'f64' if double else 'f32'}")
+
+    def load_layer(self, weights: dict[str, Tensor], prefix: str) -> "Mixer":
+        """Takes the parameters of a layer out of a checkpoint's, such as load_weights(run) has; prefix: "layers.0.mixer"."""
+        own = {name: weights[full] for name in self._names
+               if (full := name if name.startswith("shared.") else f"{prefix}.{name}") in weights}
+        self.load_state_dict(own)
+        return self
+
+    def layer_weights(self, prefix: str) -> dict[str, Tensor]:
+        """The other way: parameters under the names of a checkpoint."""
+        return {name if name.startswith("shared.") else f"{prefix}.{name}": x for name, x in self.state_dict().items()}
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._bind()
+
+    def extra_repr(self):
+        changed = "".join(f", {name}={value}" for name, value in self._engine.changed.items())
+        return f"{self.preset!r}, width={self.width}{changed}"
+
+
+def load_weights(path) -> dict[str, Tensor]:
+    """The weights of a run's folder, of a model's, or of one safetensors file, by name; BF16 and F16 as float32."""
+    from pathlib import Path
+
+    folder = Path(path)
+    for inside in ("checkpoints/latest/model.safetensors", "model.safetensors"):
+        if (folder / inside).exists():
+            return _engine.read_tensors(str(folder / inside), torch_empty)
+    if (folder / "checkpoints" / "latest").is_file():
+        return load_weights(folder / "checkpoints" / (folder / "checkpoints" / "latest").read_text().strip())
+    return _engine.read_tensors(str(folder), torch_empty)
+
+
+def save_weights(path, weights: dict[str, Tensor]) -> None:
+    """A safetensors file with these tensors, which a model's folder may have as model.safetensors."""
+    _engine.write_tensors(str(path), {name: x.detach().cpu().contiguous() for name, x in weights.items()})

@@ -1,0 +1,95 @@
+"""Examples, the notebook, pictures and types."""
+import json
+import pathlib
+import pydoc
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+
+import isomer
+
+matplotlib.use("Agg")
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.mark.parametrize("example, arguments, says", [
+    ("torch_layer", ["3"], "streams agree: True"), ("move_over", [], "one more token (1, 1, 4, 64)"),
+    ("accelerate_model", [], "x selective scan"), ("pictures", ["{folder}/picture.png", "2"], "wrote"),
+])
+def test_examples(example, arguments, says, tmp_path):
+    path = EXAMPLES / f"{example}.py"
+    done = subprocess.run([sys.executable, path, *[word.format(folder=tmp_path) for word in arguments]], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert says in done.stdout
+
+
+def test_examples_are_short():
+    for path in EXAMPLES.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 60, path.name
+
+
+def test_notebook():
+    cells = json.loads((EXAMPLES / "tour.ipynb").read_text())["cells"]
+    names: dict = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), "tour.ipynb", "exec"), names)
+    assert "<svg" in names["run"]._repr_html_() and "<svg" in names["system"]._repr_html_()
+    assert all(not cell.get("outputs") for cell in cells)  # what a machine printed is not kept
+
+
+def test_pictures(tmp_path):
+    import matplotlib.pyplot as plt
+
+    system = isomer.dsf("retnet", np.ones((6, 16)), {"heads": 2})
+    axes = isomer.plot.attention(system)
+    assert len(axes) == 2 and axes[1].get_title() == "scalar_decay, head 1"
+    assert np.allclose(axes[0].images[0].get_array(), np.abs(system[0].matrix).mean(0))
+    run = isomer.Run(tmp_path / "run")
+    run.path.mkdir()
+    (run.path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.5}\n{"step": 2, "eval": {"accuracy": 0.5}}\n')
+    ax = isomer.plot.curves(run)
+    assert ax.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.5]]
+    assert isomer.plot.curves([run], "accuracy", axes=ax).lines[1].get_xydata().tolist() == [[2, 0.5]]
+    with pytest.raises(ValueError, match="expected 'speed' among the metrics"):
+        isomer.plot.curves(run, "speed")
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", ["attention", "scalar_decay", "channel_decay", "delta", "scan"])
+def test_help_has_equation_and_shapes(name):
+    page = pydoc.render_doc(getattr(isomer, name), renderer=pydoc.plaintext)
+    assert "[B,T," in page and "_{t-1}" in page or "sum_s" in page
+    for tensor in (x["name"] for law in isomer.laws() if law["name"] == name for x in law["inputs"]):
+        assert tensor in page, tensor
+
+
+USES = '''
+import numpy as np
+import isomer
+
+q = np.ones((1, 2, 3, 4), np.float32)
+r = isomer.delta(q, q, q, beta=q[..., 0], scale=1.0)
+state: int = r.final_states
+isomer.attention(q, q, q, window="wide")
+isomer.load("run").start("one")
+'''
+
+
+def test_types(tmp_path):
+    """A checker finds what is wrong in a user's file, and nothing wrong in the package."""
+    folder = pathlib.Path(isomer.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / "_engine.pyi").exists()
+    (tmp_path / "uses.py").write_text(USES)
+    options = ["--ignore-missing-imports", "--follow-untyped-imports", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
+    own = [str(path) for path in folder.glob("*.py") if path.name not in ("fla.py", "mamba.py", "mlstm.py")]
+    done = subprocess.run([sys.executable, "-m", "mypy", *options, "--follow-imports=silent", str(tmp_path / "uses.py"), *own], capture_output=True,
+                          text=True, env={"MYPYPATH": str(folder.parent), "PATH": ""})
+    found = [line for line in done.stdout.splitlines() if "error" in line]
+    assert len(found) == 3, done.stdout + done.stderr
+    for line, text in zip(found, ("final_states", '"window"', '"start"')):
+        assert "uses.py" in line and text in line

@@ -1,0 +1,144 @@
+"""accelerate() on tiny random models: logits, generated tokens, caches and all gradients are those of before; restore() undoes it."""
+import copy
+
+import models
+import pytest
+import torch
+
+import isomer.torch
+from isomer.torch import accelerate, restore
+
+NAMES = list(models.CONFIGS)
+IDS = torch.randint(3, 64, (2, 37), generator=torch.Generator().manual_seed(1))
+WHAT = {"qwen3_next": "gated delta rule", "qwen3_5": "gated delta rule", "olmo_hybrid": "gated delta rule", "kimi_linear": "Kimi delta attention",
+        "mamba": "selective scan", "falcon_mamba": "selective scan", "mamba2": "state-space duality", "falcon_h1": "state-space duality",
+        "bamba": "state-space duality", "zamba2": "state-space duality", "recurrent_gemma": "RG-LRU", "xlstm": "mLSTM",
+        "minimax": "lightning attention", "llama": "attention", "mistral": "attention", "gemma3": "attention"}
+
+
+@pytest.fixture(params=NAMES)
+def model(request):
+    made = models.build(request.param)
+    made.name = request.param
+    return made
+
+
+def gradients(model):
+    model.train()
+    loss = model(IDS, labels=IDS, use_cache=False).loss
+    model.zero_grad()
+    loss.backward()
+    model.eval()
+    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def generated(model):
+    return model.generate(IDS[:, :9], max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=None)
+
+
+@torch.no_grad()
+def streamed(model):
+    """Logits of a prompt and of the tokens behind it, one at a time through the cache; models name it in two ways."""
+    made = model(IDS[:, :20], use_cache=True)
+    logits = [made.logits]
+    for t in range(20, 24):
+        key = "past_key_values" if getattr(made, "past_key_values", None) is not None else "cache_params"
+        more = {} if getattr(made, key, None) is None else {key: getattr(made, key)}
+        made = model(IDS[:, t : t + 1], use_cache=True, position_ids=torch.full((2, 1), t), **more)
+        logits.append(made.logits)
+    return torch.cat(logits, 1)
+
+
+def close(got, want, limit=1e-4):
+    return got.shape == want.shape and (got - want).abs().max() <= limit * max(1.0, float(want.abs().max()))
+
+
+def test_before_and_after(model):
+    with torch.no_grad():
+        logits, tokens = model(IDS).logits, generated(model)
+    stream, grads = streamed(model), gradients(model)
+
+    report = accelerate(model)
+    assert WHAT[model.name] in str(report) and "Linear" in report.left
+    with torch.no_grad():
+        after = model(IDS).logits
+        assert close(after, logits) and not torch.equal(after, logits)
+        assert torch.equal(generated(model), tokens)
+    assert close(streamed(model), stream)
+    found = gradients(model)
+    assert found.keys() == grads.keys()
+    for name, want in grads.items():
+        assert (found[name] - want).abs().max() <= 1e-4 * max(1e-2, float(want.abs().max())), name
+
+    restore(model)
+    with torch.no_grad():
+        assert torch.equal(model(IDS).logits, logits)
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+def test_padding(model):
+    if model.name == "xlstm":
+        pytest.skip("xLSTM takes no mask")
+    mask = torch.ones_like(IDS)
+    mask[0, :5] = 0
+    with torch.no_grad():
+        want = model(IDS, attention_mask=mask).logits
+        accelerate(model)
+        got = model(IDS, attention_mask=mask).logits
+    assert close(got[1], want[1]) and close(got[0, 5:], want[0, 5:])
+
+
+def test_one_model_at_a_time():
+    one, other = models.build("mamba"), models.build("mamba")
+    accelerate(one)
+    assert "forward" in vars(one.backbone.layers[0].mixer) and "forward" not in vars(other.backbone.layers[0].mixer)
+    fork = copy.deepcopy(one)
+    with torch.no_grad():
+        for p in fork.parameters():
+            p.mul_(1.01)
+        assert not torch.equal(fork(IDS).logits, one(IDS).logits)
+    accelerate(one)
+    restore(one)
+    restore(one)
+    with torch.no_grad():
+        assert torch.equal(one(IDS).logits, other(IDS).logits)
+
+
+def test_attention_by_name():
+    plain, ours = models.build("llama"), models.build("llama", attn_implementation="isomer")
+    with torch.no_grad():
+        assert ours.config._attn_implementation == "isomer"
+        assert close(ours(IDS).logits, plain(IDS).logits)
+    half = models.build("llama", attn_implementation="isomer").bfloat16()
+    with torch.no_grad():
+        assert half(IDS).logits.dtype == torch.bfloat16
+
+
+def test_training_with_dropout_is_pytorchs():
+    model = models.build("llama", attention_dropout=0.5)
+    accelerate(model)
+    model.train()
+    torch.manual_seed(3)
+    first = model(IDS).logits
+    assert not torch.equal(model(IDS).logits, first)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="expected a model of PyTorch, got int"):
+        accelerate(3)
+    q = torch.zeros(1, 2, 3, 4)
+    with pytest.raises(ValueError, match="without softcap"):
+        from isomer.torch._transformers import attention_forward
+
+        attention_forward(torch.nn.Module(), q, q, q, None, softcap=30.0)
+    report = accelerate(torch.nn.Linear(2, 2))
+    assert str(report) == "replaced nothing\nleft 1 x Linear"
+    assert "<pre>" in report._repr_html_()
+
+
+def test_capped_logits_are_left():
+    import transformers
+
+    model = transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**models.BASE, query_pre_attn_scalar=8)).eval()
+    report = accelerate(model)
+    assert "capped by tanh" in str(report) and model.config._attn_implementation != "isomer"
