@@ -57,7 +57,7 @@ def main():
         expect(same["step"] == 0 and (same["value"], same["loss"]) == (old["value"], old["loss"]),
                f"the same mixer should score the same, {old} and {same}")
 
-        done = isomer("convert", top / "old", "--mixer", "hedgehog", "--transfer", 200, "--tune", 150, "--examples", 256, "--json",
+        done = isomer("convert", top / "old", "--mixer", "hedgehog", "--transfer", 200, "--tune", 400, "--examples", 256, "--json",
                       "--out", top / "new")
         expect(done.returncode == 0, done.stderr)
         rows, recovered = json.loads(done.stdout)["rows"], done.stderr
@@ -67,13 +67,13 @@ def main():
         expect(len(losses) == 2 and all(row["after"] < row["before"] / 2 for row in losses), f"transfer: {losses}")
         stages = {row["stage"]: row for row in rows if "stage" in row}
         expect([(row["stage"], row["steps"]) for row in rows if "stage" in row] ==
-               [("before", 0), ("new mixers", 0), ("after transfer", 200), ("after fine-tuning", 150)], str(stages))
+               [("before", 0), ("new mixers", 0), ("after transfer", 200), ("after fine-tuning", 400)], str(stages))
         before, swapped, transferred, tuned = stages.values()
         expect((before["value"], before["examples"]) == (old["value"], old["examples"]), f"before is the old run: {before} {old}")
         expect(transferred["loss"] < swapped["loss"], f"transfer should bring the model nearer: {swapped} and {transferred}")
         expect(tuned["value"] < old["value"] + 0.25, f"fine-tuning should bring the task back: {old}, {tuned}")
         scored = score(top / "new")
-        expect(scored["step"] == 150 and scored["value"] == tuned["value"], f"the run is what was scored: {scored} {tuned}")
+        expect(scored["step"] == 400 and scored["value"] == tuned["value"], f"the run is what was scored: {scored} {tuned}")
         expect("\nlr = 0.001\n" in (top / "new" / "recipe.toml").read_text(), "fine-tuning has a learning rate of its own")
         expect(len(run("generate", top / "new", "--prompt", "met ", "--tokens", 50)) > 50, "a converted model streams")
 
@@ -83,7 +83,7 @@ def main():
         said = run("convert", top / "old", "--mixer", "linear-elu", "--tune", 2, "--out", top / "elu")
         expect("after transfer" not in said and "after fine-tuning" in said, said)
         lost = isomer("convert", top / "old", "--mixer", "linear-elu", "--tune", 2, "--json", "--out", top / "lost")
-        expect(lost.returncode == 0 and lost.stderr.startswith("isomer convert: warning: the model has not recovered, its loss rose from 0.8"),
+        expect(lost.returncode == 0 and lost.stderr.startswith("isomer convert: warning: the model has not recovered, its loss rose from "),
                lost.stderr)
         expect("warning" not in recovered, recovered)
         again = run("convert", top / "old", "--mixer", "luna", "--out", top / "luna", status=2)

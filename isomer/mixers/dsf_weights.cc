@@ -56,6 +56,12 @@ Reading reading_of(const Dsf& system, Index g) {
   return real ? Reading::real : Reading::complex;
 }
 
+double product(double a, double b) { return a * b; }
+/// That of std::complex asks for infinities in between, which keeps it out of vectors.
+Complex product(const Complex& a, const Complex& b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
 /// One group: Φ of its tokens in numbers N.
 template <class N>
 class GroupMap {
@@ -86,10 +92,9 @@ class GroupMap {
         const N decay = at(0, t, f), left = at(1, t, f), C = at(4, t, f);
         N* const now = h.data() + f * T_;
         if (low_rank_[t])
-          for (Index s = 0; s < t; ++s) now[s] = decay * now[s] + left * along[s];
+          for (Index s = 0; s < t; ++s) y[s] += product(C, now[s] = product(decay, now[s]) + product(left, along[s]));
         else
-          for (Index s = 0; s < t; ++s) now[s] *= decay;
-        for (Index s = 0; s < t; ++s) y[s] += C * now[s];
+          for (Index s = 0; s < t; ++s) y[s] += product(C, now[s] = product(decay, now[s]));
         now[t] = at(3, t, f);
       }
       y[t] = own_[t];
@@ -109,7 +114,7 @@ class GroupMap {
   void couple(Index t, const N* h, N* along) const {
     std::fill_n(along, t, N(0));
     for (Index f = 0; f < features_; ++f)
-      for (Index s = 0; s < t; ++s) along[s] += at(2, t, f) * h[f * T_ + s];
+      for (Index s = 0; s < t; ++s) along[s] += product(at(2, t, f), h[f * T_ + s]);
   }
 
   Index T_, features_;
