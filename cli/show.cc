@@ -1,16 +1,17 @@
 // isomer show: one mixer with its options, equations and costs, and the form that its law takes.
-#include <filesystem>
 #include <optional>
 
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/show_dsf.h"
 #include "isomer/base/error.h"
+#include "isomer/io/files.h"
 #include "isomer/laws/law.h"
 #include "isomer/mixers/cost.h"
 #include "isomer/mixers/equations.h"
 #include "isomer/mixers/fingerprint.h"
 #include "isomer/mixers/preset.h"
+#include "isomer/models/model_files.h"
 
 namespace isomer::cli {
 
@@ -141,8 +142,8 @@ void print(const Shown& shown, const Request& request) {
   forms.print();
 }
 
-/// Is it the folder of a trained model, and not a mixer as it starts?
-bool is_model(const std::string& name) { return std::filesystem::is_directory(name); }
+/// Is it the folder of a trained model, or a checkpoint of a run, and not a mixer as it starts?
+bool is_model(const std::string& name) { return is_folder(run_path(name).run); }
 
 int show_request(const Request& request) {
   if (is_model(request.preset)) {

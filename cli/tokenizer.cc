@@ -1,5 +1,4 @@
 // isomer tokenizer: learns one from a text; text to tokens and back.
-#include <filesystem>
 #include <iterator>
 
 #include "cli/command.h"
@@ -7,6 +6,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/corpus.h"
+#include "isomer/io/files.h"
 #include "isomer/io/text.h"
 #include "isomer/models/byte_pairs.h"
 #include "isomer/models/model_files.h"
@@ -21,10 +21,10 @@ struct Request {
 
 constexpr Index kAnyVocabulary = Index(1) << 40;
 
-/// Of a file, or of the folder of a run or a model.
+/// Of a file, or of the folder of a run or a model, or of a checkpoint.
 std::unique_ptr<Tokenizer> read_tokenizer(const std::string& path) {
   if (path.empty()) throw Error("expected --tokenizer tokenizer.json or the folder of a model, got none");
-  const std::string file = std::filesystem::is_directory(path) ? find_model(path) + "/tokenizer.json" : path;
+  const std::string file = is_folder(run_path(path).run) ? find_model(path) + "/tokenizer.json" : path;
   return tokenizer_from(read_text(file), file, kAnyVocabulary);
 }
 

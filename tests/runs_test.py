@@ -78,9 +78,10 @@ def has_checkpoints_with_names(top):
         row = json.loads(run("eval", f"{top}/named{name}", "--examples", 4, "--json"))["rows"][0]
         expect(row["step"] == step, f"{name}: {row}")
         run("generate", f"{top}/named{name}", "--prompt", "1 2", "--tokens", 2)
+        run("show", f"{top}/named{name}", "--dsf", "--prompt", "1 2")
     there = sorted({57, 60, best})
-    for name in "eval", "generate":
-        wrong = run(name, f"{top}/named@step-3", *(["--prompt", "1"] if name == "generate" else []), status=2)
+    for name, *more in ["eval"], ["generate", "--prompt", "1"], ["show", "--dsf", "--prompt", "1"], ["tokenizer", "encode", "--tokenizer"]:
+        wrong = run(name, *more, f"{top}/named@step-3", status=2)
         expect(wrong == f"isomer {name}: {top}/named@step-3: expected one of the checkpoints "
                         f"{', '.join(f'step-{step}' for step in there)}, got step-3\n", wrong)
     often = ["--set", "train.save_every=60", "--set", "train.save_minutes=1e-6", "--set", "train.keep=100"]
