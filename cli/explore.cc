@@ -1,5 +1,4 @@
 // isomer explore: mixers and trained runs as attention maps, on a page that the program answers.
-#include <filesystem>
 #include <iostream>
 #include <thread>
 
@@ -9,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "isomer/base/error.h"
 #include "isomer/explore/explorer.h"
+#include "isomer/io/files.h"
 #include "isomer/report/page.h"
 #include "isomer/report/schema.h"
 
@@ -24,7 +24,7 @@ struct Request {
 ExplorerOptions options_of(const Request& request) {
   ExplorerOptions options{.text = request.text};
   if (request.subject.empty()) return options;
-  if (std::filesystem::is_directory(run_path(request.subject).run))
+  if (is_folder(run_path(request.subject).run))
     options.model = load_to_look_at(request.subject);
   else
     options.preset = request.subject;

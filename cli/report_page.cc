@@ -9,6 +9,7 @@
 #include "isomer/base/context.h"
 #include "isomer/base/error.h"
 #include "isomer/explore/mixer_data.h"
+#include "isomer/io/files.h"
 #include "isomer/io/text.h"
 #include "isomer/report/page.h"
 #include "isomer/report/run_data.h"
@@ -76,9 +77,9 @@ bool has_results(const std::string& folder) {
 }
 
 Report report_of(const Request& request) {
-  const std::string kept = !request.kept.empty() ? request.kept : fs::is_directory(kKept) ? kKept : "";
+  const std::string kept = !request.kept.empty() ? request.kept : is_folder(kKept) ? kKept : "";
   if (request.names.empty()) {
-    const std::string folder = fs::is_directory(kResults) ? kResults : "";
+    const std::string folder = is_folder(kResults) ? kResults : "";
     if (folder.empty() && kept.empty())
       throw Error(std::string("expected a folder of results or of runs: there is no ") + kResults +
                   " here, which isomer study writes");
@@ -103,7 +104,7 @@ int report_request(const Request& request) {
   }
   std::cout << request.output << ": " << report.about << '\n';
   for (const std::string& problem : report.problems) std::cerr << "isomer report: left out " << problem << '\n';
-  if (request.open && !opened_in_browser(fs::absolute(request.output).string()))
+  if (request.open && !opened_in_browser(whole_path(request.output)))
     throw RunFailed("no browser could be opened by xdg-open: open " + request.output + " yourself");
   return report.problems.empty() ? kDone : kFailed;
 }

@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/report.h"
 #include "isomer/base/error.h"
+#include "isomer/io/files.h"
 #include "isomer/io/text.h"
 #include "isomer/models/not_finite.h"
 #include "isomer/train/plan.h"
@@ -67,7 +68,7 @@ class Display {
 std::string default_folder(const Request& request) {
   const std::string first = "runs/" + std::filesystem::path(request.recipe).stem().string();
   std::string last = first, path = first;
-  for (int i = 2; std::filesystem::exists(path); ++i) {
+  for (int i = 2; is_there(path); ++i) {
     last = path;
     path = first + "-" + std::to_string(i);
   }
@@ -159,7 +160,7 @@ void print_start(const StartReport& report) {
 
 /// Also for a run that had one before, so that it stays complete.
 std::unique_ptr<Tensorboard> board_for(const Request& request, const RunFolder& run) {
-  if (!request.tensorboard && !std::filesystem::exists(Tensorboard::path_in(run))) return nullptr;
+  if (!request.tensorboard && !is_there(Tensorboard::path_in(run))) return nullptr;
   return std::make_unique<Tensorboard>(run);
 }
 

@@ -182,6 +182,20 @@ def knows_its_data(top):
                    "--changed-data goes on with them\n", told)
     resume(top / "moved", "--set", "train.steps=6", "--changed-data")
     resume(top / "moved")
+def has_no_path_that_cannot_be_looked_at(top):
+    """Names that are too long and links to themselves: errors of ours, or no files."""
+    long = "x" * 300
+    for arguments in (["eval", long], ["runs", long], ["generate", long, "--prompt", "a"], ["show", long], ["train", long], ["report", long],
+                      ["tokenizer", "encode", "--tokenizer", long], ["train", top / "here" / "text.toml", "--set", f"task.path={long}"],
+                      ["logits", long, "--tokens", "x", "--output", "y"], ["train", top / "recipe.toml", "--out", long]):
+        told = run(*arguments, status=2)
+        expect("filesystem" not in told and (long in told or "unknown preset" in told), f"{arguments}: {told}")
+    folder = top / "looped"
+    folder.mkdir()
+    (folder / "self").symlink_to("self")
+    (folder / "text").write_text("the quick brown fox jumps over the lazy dog. " * 40)
+    run("train", top / "here" / "text.toml", "--out", top / "looped-run", "--set", f"task.path={folder}", "--set", "train.steps=1")
+    run("runs", folder)
 
 
 def is_one_of_several_seeds(top):
@@ -212,6 +226,7 @@ def main():
         is_made_longer(top)
         survives_damage(top)
         knows_its_data(top)
+        has_no_path_that_cannot_be_looked_at(top)
         is_one_of_several_seeds(top)
     print("runs_test: scored as asked, by name, stopped, made longer, damaged, moved, over seeds")
 

@@ -5,6 +5,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/io/bytes.h"
+#include "isomer/io/files.h"
 #include "isomer/io/json.h"
 #include "isomer/io/utf8.h"
 
@@ -141,14 +142,16 @@ std::vector<Record> parse_rows(std::string_view text, char separator, const std:
 }  // namespace
 
 std::vector<fs::path> files_below(const fs::path& path) {
-  if (!fs::is_directory(path)) return {path};
+  if (!is_folder(path)) return {path};
   std::vector<fs::path> files;
-  fs::recursive_directory_iterator entry(path, fs::directory_options::skip_permission_denied);
-  for (; entry != fs::recursive_directory_iterator(); ++entry) {
+  std::error_code problem, none;  // none: what cannot be looked at, such as a link to itself, is no file
+  fs::recursive_directory_iterator entry(path, fs::directory_options::skip_permission_denied, problem);
+  for (; !problem && entry != fs::recursive_directory_iterator(); entry.increment(problem)) {
     const bool hidden = entry->path().filename().string().starts_with('.');
-    if (hidden && entry->is_directory()) entry.disable_recursion_pending();
-    if (!hidden && entry->is_regular_file()) files.push_back(entry->path());
+    if (hidden && entry->is_directory(none)) entry.disable_recursion_pending();
+    if (!hidden && entry->is_regular_file(none)) files.push_back(entry->path());
   }
+  if (problem) throw Error("cannot read " + path.string() + ": " + problem.message());
   require(!files.empty(), "text", "expected files in ", path.string(), ", got none");
   std::sort(files.begin(), files.end());
   return files;

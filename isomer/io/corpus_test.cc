@@ -67,6 +67,7 @@ TEST(Documents, AreFilesOrFields) {
   write_text(path + "/b.txt", "two");
   write_text(path + "/a.txt", "one\xff");
   write_text(path + "/.c", "hidden");
+  std::filesystem::create_symlink("itself", path + "/itself");  // no file can be found behind it
   EXPECT_EQ(read_documents(path, ""), (std::vector<std::string>{"one\xff", "two"}));
   write_text(path + "/r.jsonl", "{\"body\": \"x\"}\n{\"body\": \"y\"}\n");
   EXPECT_EQ(read_documents(path + "/r.jsonl", "body"), (std::vector<std::string>{"x", "y"}));

@@ -9,6 +9,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
+#include "isomer/io/files.h"
 #include "isomer/io/text.h"
 
 namespace isomer {
@@ -46,7 +47,7 @@ bool finite(const TensorView& tensor) {
   }
 }
 
-std::string read_if_there(const std::string& path) { return fs::exists(path) ? read_text(path) : ""; }
+std::string read_if_there(const std::string& path) { return is_there(path) ? read_text(path) : ""; }
 }  // namespace
 
 std::string checkpoint_folder(const std::string& run, Index step) { return run + "/checkpoints/step-" + std::to_string(step); }
@@ -55,14 +56,14 @@ std::vector<Index> checkpoint_steps(const std::string& run) {
   std::vector<Index> steps;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(run + "/checkpoints", none))
-    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory()) steps.push_back(*step);
+    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory(none)) steps.push_back(*step);
   std::ranges::sort(steps);
   return steps;
 }
 
 RunPath run_path(const std::string& path) {
   const std::size_t at = path.rfind('@');
-  if (at == std::string::npos || fs::exists(path)) return {.run = path};
+  if (at == std::string::npos || is_there(path)) return {.run = path};
   const std::string run = path.substr(0, at), name = path.substr(at + 1);
   const std::vector<Index> steps = checkpoint_steps(run);
   if (steps.empty()) return {.run = path};  // the folder of no run: who opens it says so
@@ -81,11 +82,11 @@ void require_finite(const std::string& path, const TensorViews& tensors) {
 }
 
 std::string find_model(const std::string& path) {
-  if (fs::exists(path + kConfig)) return path;
+  if (is_there(path + kConfig)) return path;
   if (const RunPath at = run_path(path); at.step) return checkpoint_folder(at.run, *at.step);
   const std::vector<Index> steps = checkpoint_steps(path);
   if (!steps.empty()) return checkpoint_folder(path, steps.back());
-  if (fs::exists(path + "/recipe.toml")) throw Error(path + ": expected a run with a checkpoint, got none");
+  if (is_there(path + "/recipe.toml")) throw Error(path + ": expected a run with a checkpoint, got none");
   throw Error(path + ": expected the folder of a run or of a model (with config.json), got neither");
 }
 
@@ -98,7 +99,7 @@ ModelFiles read_model_files(const std::string& folder) {
 }
 
 MappedModelFiles map_model_files(const std::string& folder) {
-  const bool sharded = fs::exists(folder + kWeights + ".index.json");
+  const bool sharded = is_there(folder + kWeights + ".index.json");
   const MappedSafetensors weights(sharded ? folder : folder + kWeights);
   require_finite(folder + kWeights, weights.views());
   return {read_text(folder + kConfig), weights, read_if_there(folder + kTokenizer)};

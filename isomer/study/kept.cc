@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "isomer/base/error.h"
+#include "isomer/io/files.h"
 #include "isomer/io/json.h"
 #include "isomer/io/text.h"
 
@@ -68,7 +69,7 @@ KeptCells::KeptCells(const std::string& folder) : folder_((std::filesystem::path
 std::string KeptCells::path(const std::string& key) const { return (std::filesystem::path(folder_) / (key + ".json")).string(); }
 
 std::optional<CellResult> KeptCells::find(const std::string& key) const {
-  if (!std::filesystem::exists(path(key))) return {};
+  if (!is_there(path(key))) return {};
   try {
     CellResult result = parse_cell(read_text(path(key)));
     if (result.key == key) return result;

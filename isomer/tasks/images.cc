@@ -5,6 +5,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/hash.h"
+#include "isomer/io/files.h"
 #include "isomer/io/idx.h"
 #include "isomer/tasks/list.h"
 
@@ -30,7 +31,7 @@ struct Pictures {
 
 IdxArray read_named(const fs::path& folder, const std::string& name) {
   const fs::path plain = folder / name;
-  return read_idx(fs::exists(plain) ? plain : folder / (name + ".gz"));
+  return read_idx(is_there(plain) ? plain : folder / (name + ".gz"));
 }
 
 Pictures read_pictures(const fs::path& folder, const std::string& prefix) {
@@ -48,7 +49,7 @@ class Images final : public Task {
   explicit Images(const TaskOptions& options)
       : Task(options), as_(As(options.choice("as", {"patches", "pixels", "tokens"}))), patch_(options.size("patch", 1, 1024)) {
     const std::string& path = options.text("path");
-    if (path == kDefault && !fs::exists(path))
+    if (path == kDefault && !is_there(path))
       throw Error("images: expected " + path +
                   " of Debian's package dataset-fashion-mnist (tools/setup images installs it), "
                   "got no such folder");

@@ -8,6 +8,7 @@
 #include "isomer/base/hash.h"
 #include "isomer/io/bytes.h"
 #include "isomer/io/corpus.h"
+#include "isomer/io/files.h"
 #include "isomer/tasks/list.h"
 #include "isomer/tasks/own_text.h"
 
@@ -59,7 +60,7 @@ std::string separator_of(const TaskOptions& options) {
 Texts read_texts(const TaskOptions& options, std::uint64_t seed) {
   const std::string &path = options.text("path"), &field = options.text("field");
   const own_text::Shares shares(options);
-  if (path == kDefault && !fs::exists(path))
+  if (path == kDefault && !is_there(path))
     throw Error("text: expected " + path + " of Debian's package jargon-text (tools/setup text installs it), got no such file");
   std::vector<std::string> documents = read_documents(path, field);
   if (field.empty()) {
@@ -151,9 +152,10 @@ class Passages final : public Task {
     const std::string& path = options.text("path");
     for (const char* other : {"field", "tokenizer"})
       require(options.text(other).empty(), "text", "expected no ", other, " with label=file, got ", options.text(other));
-    require(fs::is_directory(path), "text", "expected a folder of files to tell apart for label=file, got ", path);
+    require(is_folder(path), "text", "expected a folder of files to tell apart for label=file, got ", path);
+    std::error_code none;
     for (const fs::path& file : files_below(path))
-      if (!fs::is_symlink(file)) files_.push_back(read_bytes(file, kMostCorpusBytes));
+      if (!fs::is_symlink(file, none)) files_.push_back(read_bytes(file, kMostCorpusBytes));
     for (const auto& file : files_) data_hash_ = hash_of(std::as_bytes(std::span(file)), data_hash_ ^ kHashStart);
     require(files_.size() > 1, "text", "expected at least two files to tell apart in ", path, ", got ", files_.size());
     for (const auto& file : files_)

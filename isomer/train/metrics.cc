@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "isomer/base/error.h"
+#include "isomer/io/files.h"
 #include "isomer/io/json.h"
 #include "isomer/io/text.h"
 
@@ -98,7 +98,7 @@ void MetricsFile::append(const MetricsLine& line) const {
 
 std::vector<std::string> MetricsFile::lines() const {
   std::vector<std::string> lines;
-  if (!std::filesystem::exists(path_)) return lines;
+  if (!is_there(path_)) return lines;
   const std::string text = read_text(path_);
   for (std::size_t begin = 0;;) {
     const std::size_t end = text.find('\n', begin);

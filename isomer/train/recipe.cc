@@ -10,6 +10,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
 #include "isomer/base/suggest.h"
+#include "isomer/io/files.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/tasks/task.h"
 #include "isomer/train/recipe_model.h"
@@ -217,8 +218,6 @@ void shorten_warmup(Recipe& recipe, const TomlFile& file) {
   if (train.warmup <= before) train.warmup = train.warmup * train.steps / before;
 }
 
-std::string whole_path(const std::string& path) { return std::filesystem::absolute(path).lexically_normal(); }
-
 /// Where a text has the word, not as a part of another; npos: nowhere.
 std::size_t word_in(std::string_view text, std::string_view word) {
   const auto inner = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
@@ -338,7 +337,7 @@ Recipe read_recipe(const std::string& path, const Overrides& overrides) {
   namespace fs = std::filesystem;
   // `train mqar` means recipes/mqar.toml, where it is there.
   const std::string whole = (fs::path("recipes") / fs::path(path).stem()).string() + ".toml";
-  if (!fs::exists(path) && fs::exists(whole)) throw Error("cannot read " + path + ": no such file, did you mean " + whole + "?");
+  if (!is_there(path) && is_there(whole)) throw Error("cannot read " + path + ": no such file, did you mean " + whole + "?");
   return parse_recipe(read_toml(path), overrides);
 }
 

@@ -5,6 +5,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/io/atomic_file.h"
+#include "isomer/io/files.h"
 #include "isomer/io/json.h"
 #include "isomer/io/safetensors.h"
 #include "isomer/io/text.h"
@@ -25,7 +26,7 @@ void make_folder(const std::string& path) {
 }
 }  // namespace
 
-bool RunFolder::is_run(const std::string& path) { return fs::exists(RunFolder(path).recipe_path()); }
+bool RunFolder::is_run(const std::string& path) { return is_there(RunFolder(path).recipe_path()); }
 
 void RunFolder::expect_none(const std::string& path) {
   if (is_run(path))
@@ -114,7 +115,7 @@ std::string RunFolder::latest_text(const std::string& file) const {
 void RunFolder::mark_best(Index step) const { point("best", step); }
 
 std::optional<Index> RunFolder::best_step() const {
-  return fs::exists(path_ + "/checkpoints/best") ? run_path(path_ + "@best").step : std::nullopt;
+  return is_there(path_ + "/checkpoints/best") ? run_path(path_ + "@best").step : std::nullopt;
 }
 
 void RunFolder::set_aside(Index step) const {

@@ -7,6 +7,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/format.h"
+#include "isomer/io/files.h"
 #include "isomer/models/cost.h"
 #include "isomer/train/trainer.h"
 
@@ -112,15 +113,18 @@ Cells cells_of(const RunSummary& row) {
 
 std::vector<std::string> runs_below(const std::string& root) {
   namespace fs = std::filesystem;
-  if (!fs::is_directory(root)) throw Error(root + ": expected a folder with runs, got no folder");
+  if (!is_folder(root)) throw Error(root + ": expected a folder with runs, got no folder");
   std::vector<std::string> paths;
   constexpr auto kOptions = fs::directory_options::skip_permission_denied;
   if (RunFolder::is_run(root)) paths.push_back(root);
-  for (auto entry = fs::recursive_directory_iterator(root, kOptions); entry != fs::recursive_directory_iterator(); ++entry) {
+  std::error_code problem;
+  fs::recursive_directory_iterator entry(root, kOptions, problem);
+  for (; !problem && entry != fs::recursive_directory_iterator(); entry.increment(problem)) {
     // Folders in there come and go while a run trains.
     if (entry->path().filename() == "checkpoints") entry.disable_recursion_pending();
     if (entry.depth() > 0 && entry->path().filename() == "recipe.toml") paths.push_back(entry->path().parent_path().string());
   }
+  if (problem) throw Error("cannot read " + root + ": " + problem.message());
   std::sort(paths.begin(), paths.end());
   return paths;
 }

@@ -48,7 +48,7 @@ Tensorboard::Tensorboard(const RunFolder& folder) : start_(now()) {
   std::error_code problem;
   fs::create_directories(path, problem);
   if (problem) throw Error("cannot write " + path.string() + ": " + problem.message());
-  for (const auto& entry : fs::directory_iterator(path))
+  for (const auto& entry : fs::directory_iterator(path, problem))
     if (entry.path().filename().string().find("tfevents") != std::string::npos) fs::remove(entry.path(), problem);
   file_ = std::make_unique<EventFile>((path / file_name(begin)).string(), start_);
   for (const MetricsLine& line : lines) add(line);
