@@ -182,6 +182,32 @@ def knows_its_data(top):
                    "--changed-data goes on with them\n", told)
     resume(top / "moved", "--set", "train.steps=6", "--changed-data")
     resume(top / "moved")
+    notices_another_tokenizer(top)
+
+
+def notices_another_tokenizer(top):
+    """The same texts, of which another tokenizer makes other tokens."""
+    here = top / "tokens"
+    here.mkdir()
+    for name, text in ("corpus", "the quick brown fox jumps over the lazy dog. " * 99), ("other", "zebras munch sixty melons\n" * 99):
+        (here / name).write_text(text)
+        run("tokenizer", "train", here / name, "--vocabulary", 262, "--output", here / f"{name}.json")
+    (here / "rows.csv").write_text("text,label\n" + "the quick brown fox,a\nover the lazy dog,b\n" * 40)
+    tasks = {"text": f'path = "{here}/corpus"\nlength = 16', "classify": f'path = "{here}/rows.csv"\nlength = 16'}
+    for task, options in tasks.items():
+        (here / "recipe.toml").write_text(SMALL + f'[task]\nname = "{task}"\ntokenizer = "{here}/corpus.json"\n{options}\n[train]\nsteps = 2\n')
+        folder = here / task
+        run("train", here / "recipe.toml", "--out", folder, "--threads", 1)
+        encode = ["tokenizer", "encode", here / "rows.csv", "--tokenizer"]
+        expect(run(*encode, f"{folder}@step-2") == run(*encode, here / "corpus.json"), "the tokenizer of a checkpoint")
+        # Its path does not matter, what it has learned does.
+        (here / "moved.json").write_bytes((here / "corpus.json").read_bytes())
+        resume(folder, "--set", f"task.tokenizer={here}/moved.json", "--set", "train.steps=3")
+        (here / "moved.json").write_bytes((here / "other.json").read_bytes())
+        told = resume(folder, "--set", "train.steps=4", status=2)
+        expect(f"expected the data that the run was trained on, got others for the task {task}; --changed-data" in told, told)
+
+
 def has_no_path_that_cannot_be_looked_at(top):
     """Names that are too long and links to themselves: errors of ours, or no files."""
     long = "x" * 300

@@ -51,6 +51,7 @@ class Classify final : public Task {
     for (const Rows& part : rows)
       for (const std::vector<std::string>& row : part.rows)
         for (const std::string& field : row) data_hash_ = hash_of(field, data_hash_ ^ kHashStart);
+    if (tokenizer_->name() != "bytes") data_hash_ = hash_of(tokenizer_->to_json(), data_hash_ ^ kHashStart);
     name_labels(options, rows);
     for (const Split split : kSplits) add(split, rows[std::size_t(split)]);
     has_validation_ = !texts_[std::size_t(Split::validation)].empty();

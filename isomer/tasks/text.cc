@@ -81,6 +81,7 @@ class Text final : public Task {
     bytes_ = tokenizer_->name() == "bytes";
     Texts texts = read_texts(options, seed());
     for (const std::string& text : texts) data_hash_ = hash_of(text, data_hash_ ^ kHashStart);
+    if (!bytes_) data_hash_ = hash_of(tokenizer_->to_json(), data_hash_ ^ kHashStart);
     for (const Split split : kSplits) add(split, std::move(texts[std::size_t(split)]));
     has_validation_ = options.number("validation_share", 0, 1) > 0;
     const auto expect_more = [&](Split split, const char* what) {
