@@ -121,7 +121,7 @@ void go_on(const Request& request, Session& session, const RunFolder& run, FileL
                               .set_aside = [](const std::string& problem) { std::cout << "set aside: " << problem << "\n"; }};
   const auto hint = [&]() -> std::string {
     const std::vector<Index> steps = run.checkpoints();
-    if (steps.size() < 2) return "";
+    if (steps.size() < 2 || request.fall_back) return "";
     return "; to go on from step " + std::to_string(steps[steps.size() - 2]) + ": " + resume_command(run.path()) + " --fall-back";
   };
   try {

@@ -124,6 +124,28 @@ def is_made_longer(top):
     expect([row["state"] for row in states] == ["finished"], f"{states}")
 
 
+def falls_back_or_leaves_all_as_it_was(folder):
+    """The newest checkpoint is damaged, and there is another reason not to go on."""
+    def names():
+        return sorted(path.name for path in (folder / "checkpoints").iterdir())
+    before = names()
+    older = folder / "checkpoints" / "step-57"
+    config = (older / "config.json").read_text()
+    (older / "config.json").write_text(config.replace('"dropout": 0.1', '"dropout": 0.2'))
+    told = resume(folder, "--fall-back", status=2)
+    expect(told == f"isomer train: {older}/config.json: expected the model of the recipe with its data, got one with other dropout\n", told)
+    expect(names() == before, f"a checkpoint of another model is not damaged: {names()}")
+    (older / "config.json").write_text(config)
+    state = (older / "state.json").read_text()
+    (older / "state.json").write_text(state.replace('"seed"', '"data": "1", "seed"'))
+    told = resume(folder, "--fall-back", status=2)
+    expect("--changed-data goes on with them" in told and names() == before, f"{told} {names()}")
+    (older / "state.json").write_text("{}")
+    told = resume(folder, "--fall-back", status=2)
+    expect(f"{older}/state.json: " in told and "--fall-back" not in told and names() == before, f"none can be read: {told} {names()}")
+    (older / "state.json").write_text(state)
+
+
 def survives_damage(top):
     """Every file of the newest checkpoint, cut off and overwritten."""
     latest = top / "whole" / "checkpoints" / "step-60"
@@ -146,6 +168,7 @@ def survives_damage(top):
             if name != "optimizer.safetensors" and (name, kind) != ("state.json", "empty object"):
                 told = run("eval", folder, "--examples", 4, status=2)
                 expect(str(file) in told, f"{kind} {name}: {told}")
+    falls_back_or_leaves_all_as_it_was(folder)
     said = resume(folder, "--fall-back")
     expect("set aside: " in said and "going on after step 57" in said, said)
     expect(record(folder) == record(top / "whole"), "a run that fell back differs")

@@ -47,6 +47,12 @@ class DamagedCheckpoint : public Error {
   using Error::Error;
 };
 
+/// A checkpoint that is whole, of another model than the recipe's.
+class OtherModel : public Error {
+ public:
+  using Error::Error;
+};
+
 class RunFolder {
  public:
   [[nodiscard]] static bool is_run(const std::string& path);

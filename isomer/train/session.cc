@@ -45,9 +45,13 @@ void read_from(const std::string& file, const std::function<void()>& work) {
   }
 }
 
-void expect_same(const ModelConfig& saved, const ModelConfig& here) {
-  require(to_json(saved) == to_json(here), "checkpoint",
-          "expected one of the recipe's model, got one of another (config.json differs)");
+void expect_same(const std::string& file, const ModelConfig& saved, const ModelConfig& here) {
+  const Json there = Json::parse(to_json(saved), file), wanted = Json::parse(to_json(here), file);
+  if (there == wanted) return;
+  std::string names;  // of what differs
+  for (const auto& [name, value] : wanted.members())
+    if (const Json* other = there.find(name); other == nullptr || *other != value) names += (names.empty() ? "" : ", ") + name;
+  throw OtherModel(file + ": expected the model of the recipe with its data, got one with other " + names);
 }
 }  // namespace
 
@@ -248,7 +252,8 @@ Checkpoint Session::checkpoint(const std::string& extra_json) {
 
 void Session::resume(const Checkpoint& checkpoint) {
   const Index step = state_of(checkpoint).step;
-  expect_same(model_config(checkpoint.model.config, checkpoint.file("config.json")), config_);
+  const std::string file = checkpoint.file("config.json");
+  expect_same(file, model_config(checkpoint.model.config, file), config_);
   resume_weights(checkpoint);
   read_from(checkpoint.file("optimizer.safetensors"), [&] { optimiser().load(checkpoint.optimiser); });
   done_ = step;

@@ -80,7 +80,7 @@ class Session {
 
   /// Parameters, optimiser and step; `extra` goes into state.json beside them. Throws NotFinite for weights that are not finite.
   [[nodiscard]] Checkpoint checkpoint(const std::string& extra_json = "{}");
-  /// Throws Error when the checkpoint is of another model, or of a newer version.
+  /// Throws OtherModel when the checkpoint is of another model than the recipe's, and Error when it is of a newer version.
   void resume(const Checkpoint& checkpoint);
   /// Has the task read what it had read when the checkpoint was made?
   [[nodiscard]] bool has_data_of(const Checkpoint& checkpoint) const;

@@ -34,19 +34,22 @@ struct Progress {
   }
 };
 
-/// As the last checkpoint has it.
-Progress last_progress(const RunFolder& folder) {
+/// As a checkpoint has it.
+Progress progress_of(const std::string& state, const std::string& file) {
   try {
-    const Json state = Json::parse(folder.latest_text("state.json"), "file");
-    const Json& extra = state.at("extra");
+    const Json json = Json::parse(state, "file");
+    const Json& extra = json.at("extra");
     const Json* const finished = extra.find("finished");
-    return {.step = state.at("step").integer(),
+    return {.step = json.at("step").integer(),
             .lines = std::size_t(extra.at("metrics_lines").integer()),
             .seconds = extra.at("seconds").number(),
             .finished = finished != nullptr && finished->boolean()};
   } catch (const Error& problem) {
-    throw Error(checkpoint_folder(folder.path(), folder.latest_step()) + "/state.json: " + problem.what());
+    throw Error(file + ": " + problem.what());
   }
+}
+Progress last_progress(const RunFolder& folder) {
+  return progress_of(folder.latest_text("state.json"), checkpoint_folder(folder.path(), folder.latest_step()) + "/state.json");
 }
 
 /// What is looked at during training: the test is for the end, where a task keeps other examples for it.
@@ -208,16 +211,41 @@ RunFolder start_run(const std::string& path, Session& session) {
 }
 
 namespace {
-/// The last checkpoint, with the session in its place.
-Checkpoint load_into(Session& session, const RunFolder& folder) {
+/// A checkpoint, with the session in its place.
+Checkpoint load_into(Session& session, const RunFolder& folder, Index step) {
   try {
-    Checkpoint last = folder.load_latest();
-    session.resume(last);
-    return last;
+    Checkpoint loaded = folder.load(step);
+    session.resume(loaded);
+    (void)progress_of(loaded.state, loaded.file("state.json"));
+    return loaded;
   } catch (const NotFinite&) {
+    throw;
+  } catch (const OtherModel&) {
     throw;
   } catch (const Error& problem) {
     throw DamagedCheckpoint(problem.what());
+  }
+}
+
+/// A checkpoint that cannot be gone on from, and why.
+struct Broken {
+  Index step;
+  std::string problem;
+};
+
+/// The last checkpoint, or with fall_back the last that can be read, and those that come after it.
+std::pair<Checkpoint, std::vector<Broken>> load_last(Session& session, const RunFolder& folder, bool fall_back) {
+  std::vector<Index> steps = folder.checkpoints();
+  std::vector<Broken> broken;
+  for (;; steps.pop_back()) {
+    try {
+      return {load_into(session, folder, steps.back()), std::move(broken)};
+    } catch (const OtherModel&) {
+      throw;
+    } catch (const Error& problem) {
+      if (!fall_back || steps.size() < 2) throw;
+      broken.push_back({steps.back(), problem.what()});
+    }
   }
 }
 }  // namespace
@@ -225,23 +253,19 @@ Checkpoint load_into(Session& session, const RunFolder& folder) {
 void resume(Session& session, const RunFolder& folder, const ResumeOptions& options) {
   folder.tidy();
   if (!folder.has_checkpoint()) return folder.metrics().keep(0);
-  std::optional<Checkpoint> last;
-  while (!last) {
-    try {
-      last = load_into(session, folder);
-    } catch (const Error& problem) {
-      if (!options.fall_back || folder.checkpoints().size() < 2) throw;
-      if (options.set_aside) options.set_aside(problem.what());
-      folder.set_aside(folder.latest_step());
-      folder.tidy();
-    }
-  }
-  if (!options.changed_data && !session.has_data_of(*last))
+  const auto [last, broken] = load_last(session, folder, options.fall_back);
+  if (!options.changed_data && !session.has_data_of(last))
     throw Error(folder.path() + ": expected the data that the run was trained on, got others for the task " +
                 session.recipe().task + "; --changed-data goes on with them");
   const Index steps = session.recipe().train.steps;
   require(session.steps_done() <= steps, folder.path().c_str(), "expected train.steps of at least ", session.steps_done(),
           ", which are done, got ", steps);
+  // Only now that the run goes on: what is refused leaves the folder as it was.
+  for (const Broken& one : broken) {
+    if (options.set_aside) options.set_aside(one.problem);
+    folder.set_aside(one.step);
+  }
+  if (!broken.empty()) folder.tidy();
   folder.metrics().keep(last_progress(folder).lines);
 }
 

@@ -42,13 +42,13 @@ RunFolder start_run(const std::string& path, Session& session);
 
 struct ResumeOptions {
   bool changed_data = false;  // go on though the files of the task are not as they were
-  bool fall_back = false;     // from the last checkpoint that can be read; damaged ones are set aside
+  bool fall_back = false;     // from the last checkpoint that can be read; damaged ones are set aside once one is found
   std::function<void(const std::string& problem)> set_aside = {};
 };
 
 /// Puts the session where the folder's last checkpoint stood and drops metrics after it. Without a checkpoint: from the start.
-/// Throws DamagedCheckpoint or NotFinite for one that cannot be read, and Error for data that has changed and for a run that has
-/// done more steps than its recipe says.
+/// Throws DamagedCheckpoint or NotFinite for one that cannot be read, OtherModel for one of another recipe, and Error for data
+/// that has changed and for a run that has done more steps than its recipe says. Then the folder stays as it was.
 void resume(Session& session, const RunFolder& folder, const ResumeOptions& options = {});
 
 /// How the run stands.
