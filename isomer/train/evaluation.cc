@@ -2,6 +2,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/format.h"
+#include "isomer/io/files.h"
 
 namespace isomer {
 
@@ -19,12 +20,22 @@ std::string test_options(const TaskType& type, const std::string& option) {
   return all;
 }
 
+/// Does the task read the same bytes as before, wherever they are now?
+bool has_data(const Task& task, const Recipe& before) {
+  try {
+    return make_task(before.task, before.task_settings)->data_hash() == task.data_hash();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// An option that is set, and not as the run has it, must reach the examples that are asked for.
 void require_effect(const Recipe& before, const Task& task, const EvalRequest& request) {
   const Settings old = TaskOptions(task.type(), before.task_settings).values();
   for (const std::string& setting : request.settings) {
     const std::string option = setting.substr(5, setting.find('=') - 5);  // task.OPTION=VALUE
     if (old.at(option) == task.options().at(option)) continue;
+    if (is_path(option) && has_data(task, before)) continue;
     Settings without = task.options();
     without[option] = old.at(option);
     try {
@@ -35,6 +46,21 @@ void require_effect(const Recipe& before, const Task& task, const EvalRequest& r
     const std::string right = request.split == Split::test ? test_options(task.type(), option) : "";
     throw Error(setting + " changes nothing in the " + std::string(name_of(request.split)) + " examples of " +
                 std::string(task.type().name) + (right.empty() ? "" : "; " + right + " does"));
+  }
+}
+
+/// Says by which option data that is not where the run had it is found.
+void use_task(Session& session, const Recipe& recipe) {
+  try {
+    session.use_task_of(recipe);
+  } catch (const Error& problem) {
+    for (const auto& [option, value] : recipe.task_settings) {
+      const auto line = recipe.lines.find("task." + option);
+      const bool of_run = line != recipe.lines.end() && line->second > 0;
+      if (is_path(option) && of_run && !value.empty() && !is_there(value))
+        throw Error(std::string(problem.what()) + "; --set task." + option + "=PATH says where it is");
+    }
+    throw;
   }
 }
 
@@ -64,14 +90,14 @@ std::vector<EvalRow> evaluate_grid(const std::string& run, const EvalRequest& re
   const std::vector<GridValues> points = combinations(axes);
   for (const GridValues& values : points) {
     const EvalRequest here = with_values(request, values);
-    session->use_task_of(with_task(own, task, here.settings));
+    use_task(*session, with_task(own, task, here.settings));
     if (request.split == Split::validation && !session->task().has_validation())
       throw Error("validation: " + task + " keeps no examples for it, expected the split train or test");
     require_effect(before, session->task(), here);
   }
   std::vector<EvalRow> rows;
   for (const GridValues& values : points) {
-    if (points.size() > 1) session->use_task_of(with_task(own, task, with_values(request, values).settings));
+    if (points.size() > 1) use_task(*session, with_task(own, task, with_values(request, values).settings));
     rows.push_back({.run = run,
                     .task = task,
                     .step = session->steps_done(),
