@@ -41,6 +41,36 @@ class Includes(unittest.TestCase):
         self.assertEqual(check("includes", {"isomer/misc/a.cc": "\n"})[0], 1)
 
 
+class Laws(unittest.TestCase):
+    ELSEWHERE = "isomer/nn/a.cc"
+
+    def laws(self, text, name=ELSEWHERE):
+        """(exit status, output) on a tree with the laws delta and scalar_decay, and a file."""
+        return check("laws", {"isomer/laws/delta/delta.h": "struct DeltaOptions {};\n", "isomer/laws/scalar_decay/x.h": "\n", name: text})
+
+    def test_other_words_pass(self):
+        fine = ("// the law delta\nconst double delta = 1;\nf(delta, x.delta());\nint scalar_decay_rate;\nauto k = std::delta();\n"
+                'throw Error("no delta of tokens");\nenum class Kind { deltas, other };\n')
+        self.assertEqual(self.laws(fine), (0, ""))
+
+    def test_a_law_that_is_named_elsewhere_fails(self):
+        for text, found in (('#include "isomer/laws/delta/delta.h"', '"isomer/laws/delta/'), ("DeltaOptions o;", "DeltaOptions"),
+                            ("f(scalar_decay_law());", "scalar_decay_law"), ('find_law("delta");', '"delta"'),
+                            ('split("scan,delta");', '"scan,delta"'), ("case Law::delta: break;", "Law::delta"),
+                            ("enum class Kind {\n  other,\n  delta,\n};", "enum class Kind { other, delta"),
+                            ("builder.delta({.q = q});", "builder.delta("), ("m.scalar_decay({.q = q});", "m.scalar_decay("),
+                            ("ops::delta<float>(tape, in);", "ops::delta<float>(")):
+            law = "scalar_decay" if "scalar_decay" in text else "delta"
+            self.assertEqual(self.laws("\n" + text + "\n"), (1, f"{self.ELSEWHERE}:2: knows the law {law} as {found}\n"))
+
+    def test_presets_tests_and_wrappers_may_name_laws(self):
+        for name in ("isomer/mixers/presets/a.cc", "isomer/nn/a_test.cc", "isomer/autograd/laws.h", "isomer/laws/delta/delta_law.cc"):
+            self.assertEqual(self.laws("m.delta({});\n", name), (0, ""))
+
+    def test_the_binding_may_not(self):
+        self.assertEqual(self.laws('find_law("delta");\n', "python/binding/laws.cc")[0], 1)
+
+
 PRESET = """#include "isomer/mixers/parts.h"
 namespace isomer::preset::{space} {{
 extern const Preset {constant}{{.name = "fresh", .source = "", .summary = "", .build = [](Builder& m) {{ m.output(m.x()); }}}};
