@@ -71,6 +71,36 @@ class Laws(unittest.TestCase):
         self.assertEqual(self.laws('find_law("delta");\n', "python/binding/laws.cc")[0], 1)
 
 
+class Tables(unittest.TestCase):
+    """What lists every member of something does not compile when one is left out."""
+
+    def errors(self, source, header, old, new):
+        """Of the compiler for `source`, with `old` in a header replaced."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = (ROOT / header).read_text()
+            self.assertIn(old, text)
+            changed = Path(folder) / header
+            changed.parent.mkdir(parents=True)
+            changed.write_text(text.replace(old, new))
+            done = subprocess.run(["c++", "-std=c++20", f"-I{folder}", f"-I{ROOT}", "-fsyntax-only", "-x", "c++", "-"], input=source,
+                                  capture_output=True, text=True)
+            return done.stderr
+
+    def test_every_elementwise_function_has_its_row(self):
+        source = '#include "isomer/kernels/elementwise/functions.h"\n'
+        unary, binary = ("unary.h", "gelu_erf ", "gelu_erf, fresh "), ("binary.h", "multiply };", "multiply, fresh };")
+        swapped = ("unary.h", "  sin,\n  cos,", "  cos,\n  sin,")
+        for (header, old, new), enum in ((unary, "Unary"), (binary, "Binary"), (swapped, "Unary")):
+            self.assertIn(f"every function is in the table, in the order of {enum}",
+                          self.errors(source, f"isomer/kernels/elementwise/{header}", old, new))
+
+    def test_a_fingerprint_has_the_options_of_every_kind_of_node(self):
+        source, header = '#include "isomer/mixers/fingerprint.cc"\n', "isomer/mixers/graph.h"
+        errors = self.errors(source, header, "struct Detach {};", "struct Detach { int option = 0; };")
+        self.assertIn("error: ", errors)
+        self.assertIn("Detach", errors)
+
+
 PRESET = """#include "isomer/mixers/parts.h"
 namespace isomer::preset::{space} {{
 extern const Preset {constant}{{.name = "fresh", .source = "", .summary = "", .build = [](Builder& m) {{ m.output(m.x()); }}}};

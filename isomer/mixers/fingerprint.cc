@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <sstream>
+#include <type_traits>
 
 #include "isomer/base/hash.h"
 #include "isomer/kernels/elementwise/functions.h"
@@ -82,7 +83,10 @@ struct Dump {
     for (const std::string& role : w.roles) word(role);
     for (const auto& [name, value] : w.law->settings()) word(name + "=" + value);
   }
-  void operator()(const auto&) {}
+  // What has no members has nothing to say. A new kind with options does not compile before it says them.
+  template <class W>
+  requires std::is_empty_v<W>
+  void operator()(const W&) {}
 };
 }  // namespace
 
