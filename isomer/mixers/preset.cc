@@ -10,14 +10,24 @@
 
 namespace isomer {
 
-std::span<const Preset* const> presets() {
-  static const std::vector<const Preset*> all = [] {
-    const auto list = internal::preset_list();
-    std::vector<const Preset*> sorted(list.begin(), list.end());
-    std::sort(sorted.begin(), sorted.end(), [](const Preset* a, const Preset* b) { return a->name < b->name; });
-    return sorted;
-  }();
+namespace {
+std::vector<const Preset*> by_name(std::span<const Preset* const> list) {
+  std::vector<const Preset*> sorted(list.begin(), list.end());
+  std::sort(sorted.begin(), sorted.end(), [](const Preset* a, const Preset* b) { return a->name < b->name; });
+  return sorted;
+}
+
+std::vector<const Preset*>& all_presets() {
+  static std::vector<const Preset*> all = by_name(internal::preset_list());
   return all;
+}
+}  // namespace
+
+std::span<const Preset* const> presets() { return all_presets(); }
+
+void internal::add_preset(const Preset& preset) {
+  all_presets().push_back(&preset);
+  all_presets() = by_name(all_presets());
 }
 
 const Preset& find_preset(std::string_view name) {

@@ -8,4 +8,7 @@ namespace isomer::internal {
 
 [[nodiscard]] std::span<const Preset* const> preset_list();
 
+/// For tests: one more, which presets() has from now on. It must live on.
+void add_preset(const Preset& preset);
+
 }  // namespace isomer::internal

@@ -3,12 +3,16 @@
 
 #include "isomer/autograd/law.h"
 #include "isomer/autograd/testing.h"
+#include "isomer/bench/check.h"
+#include "isomer/bench/laws.h"
 #include "isomer/laws/check.h"
 #include "isomer/laws/random.h"
 #include "isomer/mixers/builder.h"
+#include "isomer/mixers/catalogue.h"
 #include "isomer/mixers/cost.h"
 #include "isomer/mixers/equations.h"
 #include "isomer/mixers/fingerprint.h"
+#include "isomer/mixers/preset_list.h"
 #include "isomer/nn/mixer_check.h"
 #include "tests/error_of.h"
 #include "tests/sixth_law/moving_average_law.h"
@@ -27,6 +31,8 @@ void build(Builder& m) {
   m.output(m.linear("o", m.law(law, {{"x", m.linear("v", m.x(), m.width())}, {"a", keep}}), m.width()));
 }
 const Preset kPreset{.name = "moving-average", .source = "nobody", .summary = "an average that forgets", .build = build};
+// The file in presets/, which the build would find.
+[[maybe_unused]] const bool listed = (internal::add_preset(kPreset), true);
 
 TEST(SixthLaw, IsFoundByName) {
   EXPECT_EQ(find_law("moving_average").name(), "moving_average");
@@ -63,6 +69,31 @@ TEST(SixthLaw, IsTimed) {
   EXPECT_EQ(BoundCase(moving_average_law(), what).plan(what).form, Form::chunk);
   EXPECT_EQ(tests::error_of([&] { (void)BoundCase(moving_average_law(), {.subject = "moving_average", .variant = "odd"}); }),
             "moving_average: expected the variant plain, got odd");
+}
+
+TEST(SixthLaw, IsInEveryTable) {
+  Context context(1);
+  // isomer list: behind those of the other laws.
+  const PresetRow listing = preset_rows(16, 100).back();
+  EXPECT_EQ(listing.preset + " " + listing.law + listing.problem, "moving-average moving_average");
+  EXPECT_EQ(listing.cost.state_floats, 16);
+  // isomer show
+  const std::vector<std::string> lines = equations(build_mixer("moving-average", {.width = 16}));
+  EXPECT_EQ(std::ranges::count(lines, "h = a * h + (1 - a) * in"), 1);
+  EXPECT_EQ(options_of(find_preset("moving-average"), {.width = 16})[0].name, "scale");
+  // isomer check
+  for (const char* name : {"moving_average", "moving-average"}) {
+    const std::vector<CheckRow> rows = check_named({name}, context, {});
+    EXPECT_FALSE(rows.empty());
+    for (const CheckRow& row : rows) EXPECT_TRUE(row.pass && row.subject == name) << row.subject << " " << row.quantity;
+  }
+  // isomer bench, of the first case.
+  std::atomic<bool> stop = false;
+  const Monitor once{.progress = [&](const std::string& what) { stop = what.starts_with("moving_average"); }, .stop = &stop};
+  const auto timed = bench_laws({.laws = {&find_law("moving_average")}, .quick = true}, context, once);
+  ASSERT_EQ(timed.rows.size(), 1U);
+  EXPECT_EQ(timed.rows[0].what.subject, "moving_average");
+  EXPECT_GT(timed.rows[0].gflops, 0);
 }
 
 TEST(SixthLaw, IsALayerThatStreamsAndHasGradientsAndIsADynamicalSystem) {
