@@ -223,11 +223,23 @@ class Examples(unittest.TestCase):
     def test_an_example_is_what_is_compiled_but_for_spaces_and_remarks(self):
         compiled = "void f() {\n  // from isomer/a.h\n  int x = 1;\n  g(x);\n  // end\n}\n"
         header = "#pragma once\n// What it is.\n//\n//   int x = 1;   // one\n//   g(x);\n//\n"
-        self.assertEqual(check("examples", {"tests/examples/x_test.cc": compiled, "isomer/a.h": header}), (0, ""))
+        self.assertEqual(check("examples", {"tests/examples/x_test.cc": compiled, "isomer/a.h": header}),
+                         (0, "headers with examples that are compiled: 1, with others: 0\n"))
         for stale in (header.replace("g(x)", "g(x, 2)"), header.replace("//   g(x);", "//   g(x);\n//   h(x);"), header.replace("//   g(x);\n", "")):
             status, output = check("examples", {"tests/examples/x_test.cc": compiled, "isomer/a.h": stale})
             self.assertEqual(status, 1)
             self.assertIn("isomer/a.h: no example in its comments is the one that tests/examples/x_test.cc compiles", output)
+
+
+    def test_examples_that_are_not_compiled_do_not_become_more(self):
+        compiled = "void f() {\n  // from isomer/a.h\n  g(x);\n  // end\n}\n"
+        files = {"tests/examples/x_test.cc": compiled, "isomer/a.h": "//   g(x);\n", "isomer/b.h": "//   h(x);   // one\n",
+                 "isomer/c.h": "//   y = W x   a formula\n", "isomer/d_test.cc": "//   h(x);\n"}
+        status, output = check("examples", files)
+        self.assertEqual((status, output), (1, "headers with examples that are not compiled: expected at most 0 "
+                                               "(tests/examples/not_compiled), got 1: isomer/b.h\n"))
+        self.assertEqual(check("examples", {**files, "tests/examples/not_compiled": "1\n"}),
+                         (0, "headers with examples that are compiled: 1, with others: 1\n"))
 
 
 class Size(unittest.TestCase):

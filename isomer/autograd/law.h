@@ -3,7 +3,8 @@
 // and the gradient of what was repeated is the sum.
 //
 //   const auto bound = find_law("delta").bind({{"l2norm", "true"}});
-//   Var<float> o = law(tape, *bound, law_vars<float>(bound->law(), {{"q", q}, {"k", k}, {"v", v}, {"beta", beta}}));
+//   const auto in = ops::law_vars<float>(bound->law(), {{"q", q}, {"k", k}, {"v", v}, {"beta", beta}});
+//   Var<float> o = ops::law(tape, *bound, in);
 //
 // States come and go in one of three ways: not at all; as memory that is overwritten, for streams, which gradients take for
 // constants; or as values, with gradients: initial ones are inputs like others, final ones are made where `finals` asks for them.

@@ -1,7 +1,7 @@
 #pragma once
 // The laws as typed ops: thin wrappers of law() (law.h), with the options of the laws' headers.
 //
-//   const Var<float> o = channel_decay(tape, {.q = q, .k = k, .v = v, .log_decay = f});
+//   const Var<float> o = ops::channel_decay<float>(tape, {.q = q, .k = k, .v = v, .log_decay = f});
 //
 // q, k, v [B,T,G,D] with grouped heads as in the laws. A gate of each head is [B,T,H,1] or [B,T,1,H], and what scans work on,
 // [B,T,N] there, is [B,T,1,N]. Any input may be the same for all sequences, tokens or heads (size 1 in that axis): its gradient

@@ -1,7 +1,7 @@
 #pragma once
 // Part of a model whose values are not kept for the backward pass but computed again there: memory for time.
 //
-//   const Var<float> y = recompute<float>(tape, {x}, [&block](Tape<float>& t, auto in) { return block(t, in[0]); });
+//   const Var<float> y = ops::recompute<float>(tape, {x}, [&block](Tape<float>& t, auto in) { return block(t, in[0]); });
 //
 // On a tape that does not record it only gives back the memory of what was computed on the way.
 // f(tape, inputs) must compute the same both times (give dropout its stream by value) and hold plain values or pointers that

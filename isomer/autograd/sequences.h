@@ -1,9 +1,10 @@
 #pragma once
 // How the tokens [B, T] of a pass are sequences, and what ops along them carry from one pass to the next.
 //
-//   shift(tape, x);                                                     // every row is a sequence
-//   shift(tape, x, {.sequences = {.offsets = {{0, 5, 5, 9}}}});         // the only row packs three: tokens 0 – 4, none, 5 – 8
-//   shift(tape, x, {.state = &state});                                  // they go on: state [B, 1, H, D] is read and replaced
+//   Var<float> y = ops::shift(tape, x);                              // every row is a sequence
+//   y = ops::shift(tape, x, {.state = &state});                      // they go on: state [B, 1, H, D] is read and replaced
+//   const std::vector<std::int64_t> offsets{0, 5, 5, 9};             // the only row packs three: tokens 0 – 4, none, 5 – 8
+//   y = ops::shift(tape, x, {.sequences = {.offsets = offsets}});
 #include <algorithm>
 #include <cstdint>
 #include <functional>

@@ -2,14 +2,14 @@
 // An eager tape: every op computes its value at once and leaves a closure that carries its gradient back.
 //
 //   Tape<float> tape(context);
-//   Var<float> y = linear(tape, x, weight.var);       // ops are functions: forward and gradient stand side by side
-//   tape.backward(loss);                              // fills the gradients of every parameter that y depends on
+//   Var<float> y = ops::linear(tape, x, weight);      // ops are functions: forward and gradient stand side by side
+//   tape.backward(y);                                 // fills the gradients of every parameter that y depends on
 //   tape.clear();                                     // gives all memory back; the next step allocates nothing
 //
 // Values are [B, T, H, D] (a matrix: [1, 1, rows, columns]) with any strides; views of one value share its memory and gradient.
 // Memory of values and closures belongs to the tape and lives until clear(); a gradient's is reused as soon as its op has run
-// backwards, but for those of inputs and parameters. A tape serves one thread; ops run on its
-// Context. Tape(context, Record::no) only computes: for evaluation and streaming.
+// backwards, but for those of inputs and parameters. A tape serves one thread; ops run on its Context. Tape(context, Record::no)
+// only computes: for evaluation and streaming.
 #include <atomic>
 #include <deque>
 #include <initializer_list>

@@ -1,9 +1,10 @@
 #pragma once
 // What is looked at: layers of mixers on the tokens of a text. Of a preset, one layer as it starts; of a model, its own layers.
 //
-//   const std::unique_ptr<const Subject> gla = fresh_subject("gla", {}, words_of("the cat sat on the mat"));
-//   const std::unique_ptr<const Subject> run = model_subject(model, "The end");
-//   for (const LawCall& call : run->calls(layer, context)) …            // nn/mixer_dsf.h
+//   const std::unique_ptr<const Subject> gla = fresh_subject({.preset = "gla", .words = words_of("the cat sat on the mat")});
+//   const std::vector<LawCall> calls = gla->calls(0, context);          // nn/mixer_dsf.h
+//
+//   const std::unique_ptr<const Subject> run = model_subject(load_to_look_at("runs/text"), "The end");
 //
 // A word of a fresh mixer is a random vector that depends on the word alone, so that the same word is the same token for every
 // mixer. Weights are those that a layer starts with, but for queries and keys, which start near the input itself (like words

@@ -3,7 +3,7 @@
 // recipe. A checkpoint of a run is such a folder with more in it. model_files.h has its files.
 //
 //   const std::unique_ptr<LoadedModel> loaded = load_model("runs/text");       // or any such folder
-//   loaded->model.logits(tape, {.B = 1, .T = 3, .tokens = loaded->tokenizer->encode("The")});
+//   const ModelOutput<float> out = loaded->model.logits(tape, {.B = 1, .T = 3, .tokens = loaded->tokenizer->encode("The")});
 //   save_model("elsewhere", *loaded);
 #include <memory>
 #include <string>

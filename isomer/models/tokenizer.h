@@ -2,8 +2,10 @@
 // What turns text into the tokens of a model and back. A model folder says in tokenizer.json which one it is and what that has
 // learned; without the file tokens are numbers.
 //
-//   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_from(read_text("tokenizer.json"), "tokenizer.json",
-//   config.vocabulary); std::vector<std::int64_t> tokens = tokenizer->encode("The "); std::cout << tokenizer->decode(tokens);
+//   const std::string file = "tokenizer.json";
+//   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_from(read_text(file), file, config.vocabulary);
+//   const std::vector<std::int64_t> tokens = tokenizer->encode("The ");
+//   std::cout << tokenizer->decode(tokens);
 //
 // A new kind is a class in tokenizer.cc or beside it, and a line in tokenizer_from(). Tokenizers are values that do not change:
 // several threads may use one.

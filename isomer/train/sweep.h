@@ -3,7 +3,7 @@
 //
 //   std::vector<SweepRun> runs = sweep_runs(grid_of(parse_grid({"lr=1e-3,3e-3"}), "recipes/mqar.toml", {}), "runs/mqar-sweep");
 //   const bool stopped = train_all(runs, {.jobs = 2, .threads = 2, .program = "/usr/bin/isomer"}, {}, stop);
-//   for (const SweepRow& row : sweep_rows(runs)) …                       // the best first
+//   std::cout << sweep_text(sweep_rows(runs));                          // the best first
 #include <atomic>
 #include <functional>
 #include <string>
