@@ -7,10 +7,13 @@
 #include "isomer/models/tokenizer.h"
 
 namespace {
+// More than the bytes, so that byte pairs are read too.
+constexpr isomer::Index kVocabulary = 1024;
+
 void read(const std::string& json) {
   try {
-    const std::string written = isomer::tokenizer_from(json, "tokenizer.json", 256)->to_json();
-    if (isomer::tokenizer_from(written, "tokenizer.json", 256)->to_json() != written) std::abort();
+    const std::string written = isomer::tokenizer_from(json, "tokenizer.json", kVocabulary)->to_json();
+    if (isomer::tokenizer_from(written, "tokenizer.json", kVocabulary)->to_json() != written) std::abort();
   } catch (const isomer::Error&) {
   }
 }
