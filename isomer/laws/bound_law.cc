@@ -23,9 +23,9 @@ std::span<const Axes> BoundLaw::axes(const TensorSpec& spec, Given) const { retu
 Choice BoundLaw::plan(const LawSizes&, Given, bool) const { return {Form::chunk, 0}; }
 
 std::string BoundLaw::plan_reason(const LawSizes& sizes, const Choice& choice) const {
-  if (choice.form == Form::step) return sizes.T == 1 ? "one token" : "so few tokens cost less one by one than as products";
+  if (choice.form == Form::step) return sizes.T == 1 ? "one token" : "so few tokens cost less one by one than as matrix products";
   if (choice.form == Form::parallel) return "one chunk holds all tokens, and no state comes in or is wanted";
-  return "products between tokens grow with the chunk, work on the state (K = " + std::to_string(sizes.K) +
+  return "matrix products between tokens grow with the chunk, work on the state (K = " + std::to_string(sizes.K) +
          ", V = " + std::to_string(sizes.V) + ") falls with it; their sum is least there";
 }
 
