@@ -93,8 +93,8 @@ int bench_request(const Request& request) {
 
 Command bench_command(Options& options) {
   auto request = std::make_shared<Request>();
-  options.add("--law", request->laws, "Which law; may be repeated, all if not given").value("LAW").repeated();
-  options.add("--form", request->form, "Only this form").value("FORM");
+  const Option law = options.add("--law", request->laws, "Which law; may be repeated, all if not given").value("LAW").repeated();
+  const Option form = options.add("--form", request->form, "Only this form").value("FORM");
   options.flag("--quick", request->quick, "Fewer cases and samples");
   options.table(request->output);
   const Option explain =
@@ -102,8 +102,13 @@ Command bench_command(Options& options) {
   options.flag("--crossover", request->crossover, "The length at which each law becomes cheaper than softmax attention")
       .excludes(explain);
   const Option layers =
-      options.flag("--layers", request->layers, "Whole mixers, and how much of their time is outside of products and laws");
-  options.flag("--train", request->train, "Steps of training a language model of four layers").excludes(layers);
+      options.flag("--layers", request->layers, "Whole mixers, and how much of their time is outside of matrix products and laws")
+          .excludes(law)
+          .excludes(form);
+  options.flag("--train", request->train, "Steps of training a language model of four layers")
+      .excludes(layers)
+      .excludes(law)
+      .excludes(form);
   options.add("--preset", request->presets, "For --layers and --train: which mixer; may be repeated, all if not given")
       .value("PRESET")
       .repeated();

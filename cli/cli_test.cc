@@ -39,6 +39,9 @@ TEST_F(Cli, AnswersWrongRequestsInOneLine) {
   expect_wrong("bench --law atention", "isomer bench: unknown law atention, did you mean attention?");
   expect_wrong("bench --form stepp", "isomer bench: unknown form stepp, did you mean step?");
   expect_wrong("bench fast", "isomer bench: unexpected argument fast");
+  for (const char* command : {"train a.toml", "sweep a.toml --grid lr=1", "convert runs/a --mixer gla", "study"})
+    expect_wrong(std::string(command) + " --out ''",
+                 "isomer " + std::string(command, std::strcspn(command, " ")) + ": --out: expected a name, got none");
   expect_wrong("check --threads 0", "isomer check: --threads: Value 0 not in range 1 to 1024");
   expect_wrong("eval runs/a --examples 0", "isomer eval: --examples: expected a whole number of at least 1, got 0");
   expect_wrong("generate runs/a --prompt a --tokens few",

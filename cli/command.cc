@@ -155,6 +155,11 @@ const Option& Option::one_of(const std::vector<std::string>& values) const {
   return *this;
 }
 
+const Option& Option::not_empty() const {
+  option_->check([](const std::string& text) { return text.empty() ? std::string("expected a name, got none") : std::string(); });
+  return *this;
+}
+
 const Option& Option::excludes(const Option& other) const {
   option_->excludes(other.option_);
   return *this;

@@ -50,6 +50,7 @@ class Option {
   const Option& at_least(Index least) const;
   const Option& one_of(const std::vector<std::string>& values) const;
   const Option& excludes(const Option& other) const;
+  const Option& not_empty() const;
 
  private:
   CLI::Option* option_;

@@ -282,7 +282,7 @@ Command convert_command(Options& options) {
   auto request = std::make_shared<Request>();
   options.add("run", request->run, "Folder of a run").required();
   options.add("--mixer", request->mixer, "The preset that takes the place of the old mixers").required();
-  options.add("--out", request->out, "Folder of the new run").required();
+  options.add("--out", request->out, "Folder of the new run").required().not_empty();
   options.add("--layers", request->layers, "Which layers, e.g. 0,2 or 1-3 [all]");
   options.add("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [300, if it can]")
       .value("N")

@@ -79,6 +79,8 @@ TEST_F(Cli, TimesStepsOfTraining) {
   EXPECT_NEAR(row.at("tokens_per_s").get<double>() * row.at("us_per_token").get<double>(), 1e6, 1);
   EXPECT_GT(row.at("peak_share").get<double>(), 0.0);
   expect_wrong("bench --train --layers", "isomer bench: --layers excludes --train");
+  expect_wrong("bench --law delta --layers", "isomer bench: --law excludes --layers");
+  expect_wrong("bench --form chunk --train", "isomer bench: --form excludes --train");
   expect_wrong("bench --preset gla", "isomer bench: --preset: expected --layers or --train beside it");
 }
 

@@ -167,7 +167,7 @@ Command study_command(Options& options) {
   options.flag("--compare", request->compare, "Results of --out beside the kept ones");
   options.add("--seeds", request->seeds, "Runs of every trained setting [3, full 5]").value("N").from_to(1, 1000);
   options.add("--jobs", request->jobs, "Runs at a time [one a core]").value("N").from_to(1, 1024);
-  options.add("--out", request->out, "Folder of the results and of finished runs [results]").value("DIR");
+  options.add("--out", request->out, "Folder of the results and of finished runs [results]").value("DIR").not_empty();
   options.add("--kept", request->kept, "Results to compare with [study/results]").value("DIR");
   options.table(request->output);
   options.footer(

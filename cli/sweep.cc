@@ -133,7 +133,7 @@ Command sweep_command(Options& options) {
       .value("N");
   options.add("--jobs", request->jobs, "Runs at a time [1]").from_to(1, 1024).value("N");
   options.threads(request->threads, "Threads of all runs together");
-  options.add("--out", request->out, "Folder of the runs and of sweep.json [runs/NAME-sweep]").value("DIR");
+  options.add("--out", request->out, "Folder of the runs and of sweep.json [runs/NAME-sweep]").value("DIR").not_empty();
   options.flag("--tensorboard", request->tensorboard, "Write event files for TensorBoard too");
   options.table(request->output);
   options.footer(

@@ -217,7 +217,7 @@ Command train_command(Options& options) {
   auto request = std::make_shared<Request>();
   options.add("recipe", request->recipe, "TOML file with model, task and training").required();
   options.set(request->settings, "Override a key, e.g. train.steps=100; may be repeated");
-  options.add("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]");
+  options.add("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]").not_empty();
   options.add("--from", request->from, "Begin with the weights of this run or model, where they fit (train.start)").value("RUN");
   options.flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
   options.flag("--fall-back", request->fall_back, "Resume from the last checkpoint that can be read; damaged ones are set aside");

@@ -139,6 +139,8 @@ class Request {
     for (const std::int64_t label : input_.labels)
       require(label == kIgnored || (label >= 0 && label < labels_of(config_)), "targets", "expected labels from 0 to ",
               labels_of(config_) - 1, " or ", kIgnored, ", got ", label);
+    require(std::ranges::any_of(input_.labels, [](std::int64_t label) { return label != kIgnored; }), "targets",
+            "expected at least one that counts, got ", kIgnored, " everywhere");
   }
 
   static void expect_shape(const Tensor& targets, const std::vector<Index>& shape) {

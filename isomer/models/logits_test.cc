@@ -372,5 +372,11 @@ TEST(LogitsOfAFile, RefuseOtherTensors) {
   EXPECT_EQ(cut.error(), "inputs: expected vectors of 4 numbers, got 5");
 }
 
+TEST(LogitsOfAFile, NeedATargetThatCounts) {
+  FileCase language(small_config(ModelKind::language));
+  language.put("targets", tensor_of<std::int64_t>(std::vector<std::int64_t>(18, -100), {2, 9}));
+  EXPECT_EQ(language.error(), "targets: expected at least one that counts, got -100 everywhere");
+}
+
 }  // namespace
 }  // namespace isomer

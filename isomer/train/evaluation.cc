@@ -83,6 +83,10 @@ std::vector<EvalRow> evaluate_grid(const std::string& run, const EvalRequest& re
                                    Context& context) {
   // Not a mistake of the run's recipe, which would be blamed for it.
   if (!request.task.empty()) (void)find_task(request.task);
+  for (const GridAxis& axis : axes)
+    for (const std::string& setting : request.settings)
+      if (setting.starts_with(axis.key + "="))
+        throw Error("--grid: expected " + axis.key + " once, got " + setting + " beside it");
   const auto session = open_run(run, context);
   const Recipe own = session->recipe();
   const std::string& task = request.task.empty() ? own.task : request.task;

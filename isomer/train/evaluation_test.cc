@@ -108,6 +108,9 @@ TEST_F(Evaluation, MakesATableOfAGrid) {
   EXPECT_EQ(std::ranges::count(table, '\n'), 5) << table;
   EXPECT_EQ(tests::error_of([&] { (void)evaluate_grid(path_, {}, parse_grid({"task.length=8,16"}), context_); }),
             "task.length=16 changes nothing in the test examples of word-problem; task.test_length does");
+  const EvalRequest both{.settings = {"task.test_length=6"}};
+  EXPECT_EQ(tests::error_of([&] { (void)evaluate_grid(path_, both, parse_grid({"task.test_length=6,12"}), context_); }),
+            "--grid: expected task.test_length once, got task.test_length=6 beside it");
 }
 
 }  // namespace

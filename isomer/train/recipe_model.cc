@@ -158,7 +158,23 @@ ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   return config;
 }
 
+Schedule schedule_of(const Recipe& recipe) {
+  const TrainRecipe& t = recipe.train;
+  if (t.accumulate > t.batch)
+    fail_in_recipe(
+        recipe, {"train.accumulate"},
+        "expected train.accumulate from 1 to train.batch = " + std::to_string(t.batch) + ", got " + std::to_string(t.accumulate));
+  const Schedule schedule{.kind = schedule_named(t.schedule), .steps = t.steps, .warmup = t.warmup, .final_fraction = t.final_lr};
+  try {
+    check(schedule);
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, {"train.warmup"}, error.what());
+  }
+  return schedule;
+}
+
 Recipe resolved(const Recipe& recipe) {
+  (void)schedule_of(recipe);
   Recipe all = recipe;
   try {
     all.task_settings = TaskOptions(find_task(recipe.task), recipe.task_settings).values();

@@ -8,6 +8,7 @@
 
 #include "isomer/models/config.h"
 #include "isomer/models/tokenizer.h"
+#include "isomer/nn/schedule.h"
 #include "isomer/tasks/task.h"
 #include "isomer/train/recipe.h"
 
@@ -22,6 +23,10 @@ namespace isomer {
 /// The recipe with every option of its task and mixers that has an effect; it gives the same run. What [mixer.all] says stands at
 /// the presets that know it.
 [[nodiscard]] Recipe resolved(const Recipe& recipe);
+
+/// How the learning rate changes. Throws Error with the line of the recipe for numbers that make no run: more warm-up than steps,
+/// a batch in more parts than it has examples.
+[[nodiscard]] Schedule schedule_of(const Recipe& recipe);
 
 /// Options of [mixer.all] that no layer has.
 [[nodiscard]] std::vector<std::string> unused_shared_options(const Recipe& recipe);

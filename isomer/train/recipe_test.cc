@@ -127,6 +127,13 @@ TEST(Recipe, ResolvesToTheSameMixers) {
   EXPECT_EQ(recipe.task_settings.at("pairs"), "4");
   EXPECT_EQ(tests::error_of([&] { (void)resolved(parse_recipe(parse_toml(kSmall, "small.toml"), {"task.pears=1"})); }),
             "--set: mqar: unknown option pears, did you mean pairs?");
+  // No config is printed that train refuses.
+  const auto refused = [](const Overrides& settings) {
+    return tests::error_of([&] { (void)resolved(parse_recipe(parse_toml(kSmall, "small.toml"), settings)); });
+  };
+  EXPECT_EQ(refused({"train.warmup=100", "train.steps=10"}), "--set: schedule: expected warmup from 0 to steps = 10, got 100");
+  EXPECT_EQ(refused({"train.batch=2", "train.accumulate=3"}),
+            "--set: expected train.accumulate from 1 to train.batch = 2, got 3");
 }
 
 TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {

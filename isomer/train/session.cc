@@ -85,10 +85,7 @@ void Session::use_task_of(const Recipe& recipe) {
 
 void Session::prepare() {
   const TrainRecipe& t = recipe_.train;
-  if (t.accumulate > t.batch)
-    fail_in_recipe(
-        recipe_, {"train.accumulate"},
-        "expected train.accumulate from 1 to train.batch = " + std::to_string(t.batch) + ", got " + std::to_string(t.accumulate));
+  schedule_ = schedule_of(recipe_);
   model_ = std::make_unique<Model<float>>(config_, parameters_);
   initialise(parameters_, t.seed);
   freeze();
@@ -100,12 +97,6 @@ void Session::prepare() {
                         .weight_decay = t.weight_decay,
                         .clip = t.clip};
   check(optimiser_options_);
-  schedule_ = {.kind = schedule_named(t.schedule), .steps = t.steps, .warmup = t.warmup, .final_fraction = t.final_lr};
-  try {
-    check(schedule_);
-  } catch (const Error& error) {
-    fail_in_recipe(recipe_, {"train.warmup"}, error.what());
-  }
 }
 
 void Session::freeze() {
