@@ -178,7 +178,7 @@ def survives_damage(top):
     data[-4:] = struct.pack("<f", float("nan"))
     optimiser.write_bytes(bytes(data))
     told = resume(folder, status=1)
-    expect(f"{optimiser}: expected finite " in told and "intact" not in told, told)
+    expect(f"{optimiser}: expected finite moments of the optimiser, got others in " in told and "intact" not in told, told)
     (folder / "metrics.jsonl").write_text("[1,\n")
     expect("metrics.jsonl:1: " in run("runs", folder), "a damaged record is a row")
     for text in "[model\n", "\xff\x00", "steps = \n":

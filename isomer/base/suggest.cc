@@ -32,8 +32,11 @@ std::string nearest(std::string_view word, std::span<const std::string> names) {
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
   const std::string name = nearest(word, names);
-  // A third of the letters may be wrong: what is further away is another word, and a wrong hint is worse than none.
-  const bool near = edit_distance(word, name) <= int(word.size() + 1) / 3;
+  // A third of the letters of the shorter one may be wrong, without the dashes of options, or their order: what is further away
+  // is another word, and a wrong hint is worse than none.
+  const auto letters = [](std::string_view text) { return text.size() - std::min(text.find_first_not_of('-'), text.size()); };
+  const bool near = edit_distance(word, name) <= int(std::min(letters(word), letters(name)) + 1) / 3 ||
+                    (edit_distance(word, name) == 2 && std::ranges::is_permutation(word, name));
   return name.empty() || !near ? std::string() : ", did you mean " + name + "?";
 }
 

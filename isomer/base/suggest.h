@@ -12,7 +12,8 @@ namespace isomer {
 /// The first of the nearest names; empty when there are none.
 [[nodiscard]] std::string nearest(std::string_view word, std::span<const std::string> names);
 
-/// ", did you mean X?", or nothing when no name is near: at most a third of the word is wrong.
+/// ", did you mean X?", or nothing when no name is near: at most a third of the letters of either is wrong, or
+/// their order.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> names);
 
 /// The position of `name` among `names`. Throws Error "op: expected A, B or C, got D, did you mean B?" when there is none.

@@ -31,6 +31,8 @@ TEST(Suggest, OffersNoOtherWord) {
   EXPECT_EQ(hint("--from", "--json"), "");
   EXPECT_EQ(hint("step", "model.mlp"), "");
   EXPECT_EQ(hint("x", "o"), "");
+  EXPECT_EQ(hint("scalr", "scan"), "");
+  EXPECT_EQ(hint("--foo", "--form"), "");
   EXPECT_EQ(hint("pears", "pairs"), ", did you mean pairs?");
   EXPECT_EQ(hint("--fmor", "--form"), ", did you mean --form?");
 }

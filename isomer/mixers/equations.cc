@@ -112,8 +112,9 @@ class Writer {
     Text operator()(const graph::HeadLinear& w) const { return w.given ? call("dot", arguments()) : times_weight(w.bias); }
     Text operator()(const graph::Parameter&) const { return {"w_" + node.parameters}; }
     Text operator()(const graph::Convolution& w) const {
-      const std::string text = "conv" + std::to_string(w.width) + "(" + in(0).text + ")";
-      return w.silu ? call("silu", text) : Text{text};
+      std::string text = "conv" + std::to_string(w.width) + "(" + in(0).text + ")";
+      if (w.bias) text += " + b_" + node.parameters;
+      return w.silu ? call("silu", text) : Text{text, w.bias ? Binding::sum : Binding::atom};
     }
     Text operator()(const graph::Shift&) const { return call("before", in(0).text); }
     Text operator()(const graph::Map& w) const { return mapped(w, in(0)); }

@@ -30,6 +30,8 @@ TEST(Equations, AreReadable) {
   EXPECT_EQ(lines("linear-relu", {{"clamp", "5"}, {"denominator", "none"}}),
             (Lines{"q = [0.25 relu(x W_q), -1]", "k = [relu(x W_k), 1]", "v = x W_v",
                    "w_ts = taylor1(min(q_t . k_s, 4)),   s <= t", "o_t = sum_s w_ts v_s", "y = o W_o"}));
+  EXPECT_EQ(std::ranges::count(lines("qlstm"), "u = conv4(x W_u) + b_conv"), 1);
+  EXPECT_EQ(std::ranges::count(lines("mamba"), "u = silu(conv4(x W_u) + b_conv)"), 1);
   EXPECT_EQ(lines("lru")[7], "h = exp(log_decay + i angle) * h + (in + i in_imag)");
   EXPECT_EQ(lines("mlstm")[8], "o = K^-1/2 S' q / (max(|K^-1/2 n . q|, 1) + 1e-06)");
 }

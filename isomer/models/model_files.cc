@@ -76,9 +76,9 @@ RunPath run_path(const std::string& path) {
   throw Error(path + ": expected one of the checkpoints " + all + ", got " + name);
 }
 
-void require_finite(const std::string& path, const TensorViews& tensors) {
+void require_finite(const std::string& path, const TensorViews& tensors, const char* what) {
   for (const auto& [name, tensor] : tensors)
-    if (!finite(tensor)) throw NotFinite(path + ": expected finite weights, got others in " + name);
+    if (!finite(tensor)) throw NotFinite(path + ": expected finite " + what + ", got others in " + name);
 }
 
 std::string find_model(const std::string& path) {

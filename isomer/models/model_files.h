@@ -43,8 +43,8 @@ struct RunPath {
 /// nothing of these.
 [[nodiscard]] std::string find_model(const std::string& path);
 
-/// Throws NotFinite "PATH: …" naming the first tensor that is not finite.
-void require_finite(const std::string& path, const TensorViews& tensors);
+/// Throws NotFinite "PATH: …" naming the first tensor that is not finite, and what they are.
+void require_finite(const std::string& path, const TensorViews& tensors, const char* what = "weights");
 /// Throws Error "PATH: …" for a damaged file, and NotFinite naming the first weight that is not finite.
 [[nodiscard]] ModelFiles read_model_files(const std::string& folder);
 [[nodiscard]] MappedModelFiles map_model_files(const std::string& folder);

@@ -95,7 +95,8 @@ class Words final : public Tokenizer {
     for (const std::string_view word : words_of(text)) {
       const auto found = tokens_.find(std::string(word));
       if (found == tokens_.end())
-        throw Error("expected words of the model's vocabulary, got " + std::string(word) + did_you_mean(word, words_));
+        throw Error("expected words of the model's vocabulary (" + some_words() + "), got " + std::string(word) +
+                    did_you_mean(word, words_));
       tokens.push_back(found->second);
     }
     return tokens;
@@ -112,6 +113,14 @@ class Words final : public Tokenizer {
   }
 
  private:
+  /// All, or the first of many.
+  [[nodiscard]] std::string some_words() const {
+    constexpr std::size_t kMost = 8;
+    std::string some;
+    for (std::size_t i = 0; i < std::min(words_.size(), kMost); ++i) some += (i == 0 ? "" : ", ") + words_[i];
+    return words_.size() > kMost ? some + ", …" : some;
+  }
+
   std::vector<std::string> words_;
   std::unordered_map<std::string, std::int64_t> tokens_;
 };

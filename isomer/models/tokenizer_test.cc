@@ -35,7 +35,11 @@ TEST(Tokenizer, OfWordsReadsWhatItWrites) {
   EXPECT_EQ(tokenizer->encode("[MAX 0 _ "), (Tokens{2, 1, 0}));
   EXPECT_EQ(tokenizer->vocabulary(), 3);
   EXPECT_EQ(error_of([&] { (void)tokenizer->encode("[MAY"); }),
-            "expected words of the model's vocabulary, got [MAY, did you mean [MAX?");
+            "expected words of the model's vocabulary (_, 0, [MAX), got [MAY, did you mean [MAX?");
+  EXPECT_EQ(error_of([] {
+              (void)word_tokenizer({"a", "b", "c", "d", "e", "f", "g", "h", "i"})->encode("1");
+            }),
+            "expected words of the model's vocabulary (a, b, c, d, e, f, g, h, …), got 1");
   EXPECT_EQ(error_of([] { (void)word_tokenizer({"a", "b c"}); }), "words: expected words without spaces, got \"b c\"");
   EXPECT_EQ(error_of([] { (void)word_tokenizer({"a", ""}); }), "words: expected words without spaces, got \"\"");
   EXPECT_EQ(error_of([] { (void)word_tokenizer({"a", "a"}); }), "words: expected different words, got a twice");

@@ -140,7 +140,7 @@ Checkpoint RunFolder::load(Index step) const {
   Checkpoint checkpoint = load_model(step);
   const std::string optimiser = checkpoint.file("optimizer.safetensors");
   checkpoint.optimiser = read_safetensors(optimiser);
-  require_finite(optimiser, views_of(checkpoint.optimiser));
+  require_finite(optimiser, views_of(checkpoint.optimiser), "moments of the optimiser");
   return checkpoint;
 }
 
