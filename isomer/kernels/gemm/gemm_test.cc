@@ -53,10 +53,12 @@ struct Matrix {
   }
 };
 
+/// By pointers, inside of what Matrix has: under the sanitizers most of the time would go into the indices of this loop.
 template <class T>
-double want(View<T, 2> a, View<T, 2> b, Index i, Index j) {
+__attribute__((no_sanitize("address", "undefined"))) double want(View<T, 2> a, View<T, 2> b, Index i, Index j) {
   double sum = 0;
-  for (Index p = 0; p < a.shape[1]; ++p) sum += double(a(i, p)) * double(b(p, j));
+  const T *x = a.data + i * a.stride[0], *y = b.data + j * b.stride[1];
+  for (Index p = 0; p < a.shape[1]; ++p, x += a.stride[1], y += b.stride[0]) sum += double(*x) * double(*y);
   return sum;
 }
 
@@ -116,9 +118,12 @@ TYPED_TEST(Gemm, AddsABiasToEveryRow) {
   for (const Size& s : sizes)
     for (const Index stride : {1, 2})
       for (Layout lc : kLayouts)
-        for (TypeParam beta : {TypeParam(0), TypeParam(1)})
+        for (TypeParam beta : {TypeParam(0), TypeParam(1)}) {
+          // Quick: large ones in every layout, with one of the four.
+          if (quick() && s.M * s.N * s.K > 100000 && (stride == 1 || beta == 0)) continue;
           expect_product<TypeParam>(s, Layout::rows, Layout::columns, lc,
                                     {.beta = beta, .bias = {numbers.data(), {s.N}, {stride}}}, context);
+        }
 }
 
 TYPED_TEST(Gemm, CutsLargeProducts) {
