@@ -85,7 +85,7 @@ void save(const Generator& generator, const Request& request) {
 
 /// One piece of a conversation: the sequence goes on after `prompt`, and what it says is printed as it comes.
 void speak(Generator& generator, const Tokenizer& tokenizer, Index tokens) {
-  for (Index i = 0; i < tokens; ++i) std::cout << tokenizer.decode(generator.next()) << std::flush;
+  for (Index i = 0; i < tokens; ++i) std::cout << tokenizer.decode_next(generator.next()) << std::flush;
   std::cout << std::endl;
 }
 
@@ -119,7 +119,7 @@ struct Continuation {
 void print(const std::vector<Continuation>& all, const Tokenizer& tokenizer, const Request& request, const Context& context) {
   Json rows = Json::array();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string text = tokenizer.decode(all[i].tokens);
+    const std::string text = tokenizer.decode_next(all[i].tokens);
     rows.push(Json::object({{"prompt", all[i].prompt}, {"text", text}, {"tokens", all[i].tokens}}));
     if (!request.json) std::cout << "[" << i + 1 << "] " << (tokenizer.is_text() ? all[i].prompt : "") << text << "\n";
   }

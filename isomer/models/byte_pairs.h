@@ -5,10 +5,9 @@
 //   std::vector<std::string> documents{…};
 //   const std::unique_ptr<Tokenizer> tokenizer = train_byte_pairs(documents, {.vocabulary = 8000});
 //   write_text("tokenizer.json", tokenizer->to_json());
-//   const auto same = byte_pairs_from(Json::parse(text, path), text);
+//   const auto same = tokenizer_from(text, path, 8000);
 //
-// Any bytes have tokens, and the tokens of a text decode to its bytes. What a tokenizer.json may ask for beyond that (other
-// patterns, normalisers, unknown tokens, dropout) is refused.
+// Any bytes have tokens, and the tokens of a text decode to its bytes.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "isomer/base/index.h"
-#include "isomer/io/json.h"
 #include "isomer/models/tokenizer.h"
 
 namespace isomer {
@@ -44,9 +42,6 @@ struct BytePairOptions {
 /// the bytes, and for special tokens that are empty or there twice.
 [[nodiscard]] std::unique_ptr<Tokenizer> train_byte_pairs(std::span<const std::string> documents, const BytePairOptions& options);
 
-/// Of a tokenizer.json, whose text to_json() gives back. Throws Error for one of another kind.
-[[nodiscard]] std::unique_ptr<Tokenizer> byte_pairs_from(const Json& json, std::string_view text);
-
 namespace internal {
 /// The 256 bytes in the order in which vocabularies begin: that of the characters that stand for them in tokenizer.json.
 [[nodiscard]] std::vector<unsigned char> bytes_in_order();
@@ -56,16 +51,12 @@ struct Merge {
   std::int32_t left, right, result;
 };
 struct BytePairParts {
-  std::vector<std::string> tokens;                               // their bytes, by number; empty: none of that number
-  std::vector<Merge> merges;                                     // in the order in which they were learned
-  std::vector<std::pair<std::string, std::int64_t>> added = {};  // found in a text before it is cut
-  bool prefix_space = false;                                     // in front of a text that begins with none
-  bool pattern = true;                                           // are texts cut into words?
-  std::string json = {};                                         // the text of tokenizer.json
+  std::vector<std::string> tokens;  // their bytes, by number; special ones first
+  std::vector<Merge> merges;        // in the order in which they were learned
+  std::size_t special = 0;          // how many tokens are special
 };
-/// Of parts whose added tokens are the first ones, the text of tokenizer.json.
+/// The text of tokenizer.json.
 [[nodiscard]] std::string byte_pairs_json(const BytePairParts& parts);
-[[nodiscard]] std::unique_ptr<Tokenizer> make_byte_pairs(BytePairParts parts);
 }  // namespace internal
 
 }  // namespace isomer

@@ -146,8 +146,8 @@ std::unique_ptr<Tokenizer> train_byte_pairs(std::span<const std::string> documen
     require(!special.empty(), "tokenizer", "expected special tokens with a text, got an empty one");
     require(std::ranges::find(parts.tokens, special) == parts.tokens.end(), "tokenizer",
             "expected different special tokens, got ", special, " twice");
-    parts.added.emplace_back(special, std::int64_t(parts.tokens.size()));
     parts.tokens.push_back(special);
+    ++parts.special;
   }
   std::vector<std::int32_t> byte_tokens(256);
   for (const unsigned char byte : internal::bytes_in_order()) {
@@ -168,8 +168,7 @@ std::unique_ptr<Tokenizer> train_byte_pairs(std::span<const std::string> documen
     parts.merges.push_back({pair.left, pair.right, known->second});
     trainer.merge(pair, known->second);
   }
-  parts.json = internal::byte_pairs_json(parts);
-  return internal::make_byte_pairs(std::move(parts));
+  return tokenizer_from(internal::byte_pairs_json(parts), "tokenizer", options.vocabulary);
 }
 
 }  // namespace isomer

@@ -8,7 +8,7 @@
 #include "isomer/base/settings.h"
 #include "isomer/base/suggest.h"
 #include "isomer/io/json.h"
-#include "isomer/models/byte_pairs.h"
+#include "isomer/models/tokenizers/hugging_face.h"
 
 namespace isomer {
 
@@ -101,6 +101,10 @@ class Words final : public Tokenizer {
     }
     return tokens;
   }
+  [[nodiscard]] std::optional<std::int64_t> token_of(std::string_view piece) const override {
+    const auto found = tokens_.find(std::string(piece));
+    return found == tokens_.end() ? std::optional<std::int64_t>() : found->second;
+  }
   [[nodiscard]] std::string decode(std::span<const std::int64_t> tokens) const override {
     std::string text;
     for (const std::int64_t token : tokens) text += words_[std::size_t(token)] + " ";
@@ -126,9 +130,9 @@ class Words final : public Tokenizer {
 };
 
 /// Null: numbers.
-std::unique_ptr<Tokenizer> parsed(const Json& json, std::string_view text) {
+std::unique_ptr<Tokenizer> parsed(const Json& json, std::string_view text, Index vocabulary) {
   // Hugging Face's has what we call a name in its model.
-  if (json.find("model") != nullptr) return byte_pairs_from(json, text);
+  if (json.find("model") != nullptr) return hugging_face_tokenizer(json, text, vocabulary);
   const std::int64_t version = json.at("version").integer();
   require(version <= kVersion, "version", "expected at most ", kVersion, ", got ", version, ": a newer isomer wrote it");
   switch (position_of("name", json.at("name").text(), kNames)) {
@@ -142,6 +146,34 @@ std::unique_ptr<Tokenizer> parsed(const Json& json, std::string_view text) {
 }
 }  // namespace
 
+TokenizerInput Tokenizer::encode_input(std::string_view text) const {
+  TokenizerInput input{encode(text)};
+  input.types.resize(input.tokens.size());
+  return input;
+}
+
+TokenizerInput Tokenizer::encode_pair(std::string_view first, std::string_view second) const {
+  TokenizerInput input = encode_input(first);
+  const std::vector<std::int64_t> others = encode(second);
+  input.tokens.insert(input.tokens.end(), others.begin(), others.end());
+  input.types.resize(input.tokens.size(), 1);
+  return input;
+}
+
+std::optional<std::int64_t> Tokenizer::token_of(std::string_view /*piece*/) const { return {}; }
+
+std::optional<std::int64_t> find_special(const Tokenizer& tokenizer, SpecialToken token) {
+  static constexpr std::array<std::array<std::string_view, 6>, 5> kTexts{
+      {{"<s>", "[CLS]", "<|begin_of_text|>", "<bos>", "<|startoftext|>", "<|endoftext|>"},
+       {"</s>", "[SEP]", "<|end_of_text|>", "<eos>", "<|endoftext|>", "<|im_end|>"},
+       {"[MASK]", "<mask>"},
+       {"[PAD]", "<pad>", "<|pad|>", "<|finetune_right_pad_id|>", "<|endoftext|>"},
+       {"[UNK]", "<unk>", "<|endoftext|>"}}};
+  for (const std::string_view text : kTexts[std::size_t(token)])
+    if (const auto found = text.empty() ? std::optional<std::int64_t>() : tokenizer.token_of(text)) return found;
+  return {};
+}
+
 std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<Bytes>(); }
 
 std::unique_ptr<Tokenizer> number_tokenizer(Index vocabulary) { return std::make_unique<Numbers>(vocabulary); }
@@ -152,7 +184,7 @@ std::unique_ptr<Tokenizer> tokenizer_from(std::string_view json, const std::stri
   if (json.empty()) return number_tokenizer(vocabulary);
   const Json parts = Json::parse(json, name);
   try {
-    std::unique_ptr<Tokenizer> tokenizer = parsed(parts, json);
+    std::unique_ptr<Tokenizer> tokenizer = parsed(parts, json, vocabulary);
     if (!tokenizer) return number_tokenizer(vocabulary);
     require(tokenizer->vocabulary() <= vocabulary, "vocabulary", "expected at most ", vocabulary,
             " tokens, which is what the model has, got ", tokenizer->vocabulary());

@@ -7,10 +7,11 @@
 //   const std::vector<std::int64_t> tokens = tokenizer->encode("The ");
 //   std::cout << tokenizer->decode(tokens);
 //
-// A new kind is a class in tokenizer.cc or beside it, and a line in tokenizer_from(). Tokenizers are values that do not change:
-// several threads may use one.
+// A new kind is a class in tokenizer.cc or beside it, and a line in tokenizer_from(); those of Hugging Face are in tokenizers/.
+// Tokenizers are values that do not change: several threads may use one.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,11 @@
 #include "isomer/base/index.h"
 
 namespace isomer {
+
+/// What a model is given: tokens and beside each its type, which is that of the text it comes from.
+struct TokenizerInput {
+  std::vector<std::int64_t> tokens = {}, types = {};
+};
 
 class Tokenizer {
  public:
@@ -35,8 +41,14 @@ class Tokenizer {
   [[nodiscard]] virtual bool is_text() const = 0;
   /// Throws Error "expected …, got …" for what has no tokens.
   [[nodiscard]] virtual std::vector<std::int64_t> encode(std::string_view text) const = 0;
-  /// Pieces of a sequence, decoded one after the other, are the whole.
+  /// With the special tokens that the model expects around a text, or around two.
+  [[nodiscard]] virtual TokenizerInput encode_input(std::string_view text) const;
+  [[nodiscard]] virtual TokenizerInput encode_pair(std::string_view first, std::string_view second) const;
   [[nodiscard]] virtual std::string decode(std::span<const std::int64_t> tokens) const = 0;
+  /// Of tokens that follow others: decode() of the first ones and this of the next, piece by piece, are the whole text.
+  [[nodiscard]] virtual std::string decode_next(std::span<const std::int64_t> tokens) const { return decode(tokens); }
+  /// The token that a vocabulary writes so: [MASK], ##ing. Nothing: there is none, or pieces have no texts.
+  [[nodiscard]] virtual std::optional<std::int64_t> token_of(std::string_view piece) const;
   /// The text of tokenizer.json; empty: no such file is needed.
   [[nodiscard]] virtual std::string to_json() const = 0;
 };
@@ -48,7 +60,12 @@ class Tokenizer {
 /// Words separated by spaces, one a token. Throws Error if one is empty, has a space in it or is there twice.
 [[nodiscard]] std::unique_ptr<Tokenizer> word_tokenizer(std::vector<std::string> words);
 
-/// What to_json() wrote, or the tokenizer.json of Hugging Face of a kind that byte_pairs.h has; an empty text stands for numbers.
+/// The tokens with a part to play, which every family calls something else.
+enum class SpecialToken : unsigned char { begin, end, mask, pad, unknown };
+/// By the names that are in use, such as <s>, [CLS] and <|begin_of_text|>; nothing: it has none of them.
+[[nodiscard]] std::optional<std::int64_t> find_special(const Tokenizer& tokenizer, SpecialToken token);
+
+/// What to_json() wrote, or the tokenizer.json of Hugging Face (tokenizers/hugging_face.h); an empty text stands for numbers.
 /// Throws Error "NAME: …" for what is not one of ours, is of a newer version, or has more tokens than `vocabulary`.
 [[nodiscard]] std::unique_ptr<Tokenizer> tokenizer_from(std::string_view json, const std::string& name, Index vocabulary);
 
