@@ -5,11 +5,12 @@
 namespace isomer::ops {
 
 template <class T>
-Var<T> rotary(Tape<T>& tape, Var<T> x, double base, const Sequences& sequences) {
+Var<T> rotary(Tape<T>& tape, Var<T> x, const RotaryPositions& angles, const Sequences& sequences) {
   const Var<T> y = tape.make(x.shape(), {x});
-  const auto each = [=](auto f) {
-    each_part("rotary", sequences, x.dim(0), x.dim(1), Placed::yes,
-              [&](const SequencePart& part) { f(part, RotaryPositions{.base = base, .offset = part.position}); });
+  const auto each = [=, angles = angles](auto f) {
+    each_part("rotary", sequences, x.dim(0), x.dim(1), Placed::yes, [&](const SequencePart& part) {
+      f(part, RotaryPositions{.base = angles.base, .scaling = angles.scaling, .offset = part.position});
+    });
   };
   each([&](const SequencePart& part, RotaryPositions positions) {
     rotary<T>(part.tokens(View<const T, 4>(x.value)), positions, part.tokens(y.value), tape.context());
@@ -40,8 +41,8 @@ Var<T> rotary(Tape<T>& tape, Var<T> x, Var<T> angle) {
   return y;
 }
 
-template Var<float> rotary(Tape<float>&, Var<float>, double, const Sequences&);
-template Var<double> rotary(Tape<double>&, Var<double>, double, const Sequences&);
+template Var<float> rotary(Tape<float>&, Var<float>, const RotaryPositions&, const Sequences&);
+template Var<double> rotary(Tape<double>&, Var<double>, const RotaryPositions&, const Sequences&);
 template Var<float> rotary(Tape<float>&, Var<float>, Var<float>);
 template Var<double> rotary(Tape<double>&, Var<double>, Var<double>);
 

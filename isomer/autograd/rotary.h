@@ -5,9 +5,9 @@
 
 namespace isomer::ops {
 
-/// By position · base^(−2n/D), each sequence from its own position on.
+/// By position · base^(−2n/D), scaled or not, each sequence from its own position on.
 template <class T>
-[[nodiscard]] Var<T> rotary(Tape<T>& tape, Var<T> x, double base, const Sequences& sequences = {});
+[[nodiscard]] Var<T> rotary(Tape<T>& tape, Var<T> x, const RotaryPositions& angles, const Sequences& sequences = {});
 /// By angle [B, T, H or 1, D/2]; sequences and tokens may share it.
 template <class T>
 [[nodiscard]] Var<T> rotary(Tape<T>& tape, Var<T> x, Var<T> angle);

@@ -62,6 +62,7 @@ Value Builder::low_rank(std::string_view name, Value in, const LowRank& options)
   Value low = flat(in);
   low = add_node({"", down, options.down, {low.node}, 1, options.rank});
   if (options.between != Unary::identity) low = map(options.between, low);
+  if (options.norm) low = normalise("", low, *options.norm);
   return linear(name, low, options.size, options.up);
 }
 

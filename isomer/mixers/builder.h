@@ -59,6 +59,8 @@ class Builder {
   /// Which positions the preset offers; the first is its default. Declares the option `position`, and those of each position.
   /// Returns the chosen one.
   const std::string& positions(std::initializer_list<std::string_view> choices);
+  /// Declares the options of pre-trained models: rope_size and the scaling of angles.
+  void rope_of_models(Index key);
   /// Declares the option rope_ends: angles of torchscale, whose last is that of 1 / rope_base itself.
   void rope_to_the_end(Index key);
   [[nodiscard]] const Place& place() const { return place_; }
@@ -73,11 +75,12 @@ class Builder {
   [[nodiscard]] Value head_linear(std::string_view name, Value in, Index size, graph::HeadLinear options = {});
   /// Σ in · weight over the last axis, the weight [H, K] a value: [H, 1].
   [[nodiscard]] Value dot(Value in, Value weight);
-  /// in → rank → size: down projection, `between`, up projection.
+  /// in → rank → size: down projection, `between`, a norm, up projection.
   struct LowRank {
     Index rank = 16, size = 0;
     graph::Linear down = {}, up = {};
     Unary between = Unary::identity;
+    std::optional<graph::Normalise> norm = {};
   };
   [[nodiscard]] Value low_rank(std::string_view name, Value in, const LowRank& options);
   [[nodiscard]] Value parameter(std::string_view name, Index heads, Index size, graph::Init init,
@@ -156,6 +159,7 @@ class Builder {
   }
   [[nodiscard]] Value combine(Binary function, Value a, Value b);
   [[nodiscard]] Value angles(Index heads, Index size);
+  [[nodiscard]] Value rotated(Value in, const std::string& name);
   void drop_unused();
   [[nodiscard]] std::vector<double> temperatures(Index size) const;
 
@@ -170,7 +174,8 @@ class Builder {
   Settings settings_;
   std::vector<MixerOption> options_;
   std::string position_ = "none";
-  double rope_base_ = 0;
+  graph::Rotary rope_ = {};
+  Index rope_size_ = 0;  // channels of a head that are rotated; 0: all
   Index positions_ = 0;  // of the learned table
   Phase phase_;
   Value x_ = {}, angles_ = {}, output_ = {};

@@ -17,8 +17,8 @@ const std::string& Builder::positions(std::initializer_list<std::string_view> ch
     only_with(position_ == "learned", "position=learned", {"position_length"});
   }
   if (offered("rope")) {
-    rope_base_ = number("rope_base", 10000, "rope: angles are position * rope_base^(-2n/key)");
-    require(rope_base_ > 0, "rope_base", "expected a positive number, got ", rope_base_);
+    rope_.base = number("rope_base", 10000, "rope: angles are position * rope_base^(-2n/key)");
+    require(rope_.base > 0, "rope_base", "expected a positive number, got ", rope_.base);
     only_with(position_ == "rope", "position=rope", {"rope_base"});
   }
   if (!offered("selective-rope")) return position_;
@@ -40,10 +40,33 @@ const std::string& Builder::positions(std::initializer_list<std::string_view> ch
   return position_;
 }
 
+void Builder::rope_of_models(Index key) {
+  rope_size_ = size("rope_size", key, "rope: so many channels of a head are rotated, the first", 2);
+  require(rope_size_ == key || (rope_size_ % 2 == 0 && rope_size_ < key), "rope_size", "expected an even number up to ", key,
+          ", got ", rope_size_);
+  RotaryScaling& scaling = rope_.scaling;
+  scaling.factor = number("rope_factor", 1, "rope: angles are divided by it");
+  scaling.length = number("rope_length", 0, "rope: not 0: only those of waves of about this length and longer (Llama 3.1)");
+  scaling.low = number("rope_low", scaling.low, "rope: waves longer than rope_length / rope_low have the whole factor");
+  scaling.high = number("rope_high", scaling.high, "rope: waves shorter than rope_length / rope_high have none");
+  require(scaling.factor > 0, "rope_factor", "expected a positive number, got ", scaling.factor);
+  require(scaling.length >= 0, "rope_length", "expected a number >= 0, got ", scaling.length);
+  require(scaling.low < scaling.high, "rope_low", "expected a number below rope_high=", scaling.high, ", got ", scaling.low);
+  only_with(position_ == "rope", "position=rope", {"rope_size", "rope_factor", "rope_length", "rope_low", "rope_high"});
+}
+
 void Builder::rope_to_the_end(Index key) {
   const bool ends = flag("rope_ends", false, "rope: angles are position * rope_base^(-2n/(key - 2)) as in torchscale");
   only_with(position_ == "rope", "position=rope", {"rope_ends"});
-  if (ends && key > 2) rope_base_ = std::pow(rope_base_, double(key) / double(key - 2));
+  if (ends && key > 2) rope_.base = std::pow(rope_.base, double(key) / double(key - 2));
+}
+
+Value Builder::rotated(Value in, const std::string& name) {
+  const auto [heads, all] = std::pair(node(in).heads, node(in).size);
+  const Index size = rope_size_ > 0 ? rope_size_ : all;
+  const Value part = size < all ? slice(in, 0, size) : in;
+  const Value turned = add_node({.name = name, .work = rope_, .inputs = {part.node}, .heads = heads, .size = size});
+  return size < all ? named(name, concat({turned, slice(in, size, all - size)})) : turned;
 }
 
 Value Builder::positioned(Value in) {
@@ -53,8 +76,7 @@ Value Builder::positioned(Value in) {
           " is the nearest");
   // The rotated query goes by the name of the query.
   const std::string name = node(in).name.empty() && !node(in).inputs.empty() ? node({node(in).inputs[0]}).name : node(in).name;
-  if (position_ == "rope")
-    return add_node({.name = name, .work = graph::Rotary{rope_base_}, .inputs = {in.node}, .heads = heads, .size = size});
+  if (position_ == "rope") return rotated(in, name);
   if (!angles_.present()) angles_ = angles(heads, size / 2);
   require(node(angles_).heads == heads, preset(), "position=selective-rope needs as many heads of keys as of queries, got ",
           heads, " and ", node(angles_).heads);

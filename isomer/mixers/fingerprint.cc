@@ -56,7 +56,14 @@ struct Dump {
     put("bias", w.bias, plain.bias);
     put("shared", w.shared, plain.shared);
   }
-  void operator()(const Rotary& w) { put("base", w.base, Rotary{}.base); }
+  void operator()(const Rotary& w) {
+    const Rotary plain;
+    put("base", w.base, plain.base);
+    put("factor", w.scaling.factor, plain.scaling.factor);
+    put("low", w.scaling.low, plain.scaling.low);
+    put("high", w.scaling.high, plain.scaling.high);
+    put("length", w.scaling.length, plain.scaling.length);
+  }
   void operator()(const RunningSum& w) { put("angle", w.angle, RunningSum{}.angle); }
   void operator()(const Mean& w) { put("causal", w.causal, Mean{}.causal); }
   void operator()(const Slice& w) { put("begin", w.begin, Slice{}.begin); }

@@ -12,6 +12,7 @@
 #include "isomer/kernels/elementwise/binary.h"
 #include "isomer/kernels/elementwise/unary.h"
 #include "isomer/kernels/norm/norm.h"
+#include "isomer/kernels/rotary/rotary.h"
 #include "isomer/laws/bound_law.h"
 #include "isomer/mixers/parameter_init.h"
 
@@ -74,6 +75,7 @@ struct Normalise {
 /// By position · base^(−2n/size).
 struct Rotary {
   double base = 10000;
+  RotaryScaling scaling = {};
 };
 /// By the angles of the second input [heads or 1, size / 2].
 struct Rotate {};

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "isomer/base/error.h"
 #include "isomer/mixers/parts.h"
@@ -13,7 +14,16 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   const auto [H, K, V] = m.head_sizes({});
   const Index G = m.size("kv_heads", H, "heads of keys and values; each serves heads / kv_heads queries");
   require(H % G == 0, m.preset(), "expected kv_heads that divide heads=", H, ", got ", G);
+  m.rope_of_models(K);
   const bool bias = m.flag("bias", false, "biases of q, k and v");
+  const bool output_bias = m.flag("output_bias", false, "a bias of the output");
+  const std::string qk_norm =
+      m.choice("qk_norm", {"none", "head", "all"}, "RMS norm of queries and keys, of each head or of all");
+  const double qk_norm_eps = m.number("qk_norm_eps", 1e-6, "what the norm of queries and keys adds under its root");
+  m.only_with(qk_norm != "none", "a qk_norm", {"qk_norm_eps"});
+  const bool gated = m.flag("gate", false, "a sigmoid gate of each channel on the output");
+  const double usual = 1 / std::sqrt(double(K)), scale = m.number("scale", usual, "of the products of queries and keys");
+  if (scale != usual) options.scale = scale;
   const bool causal = m.flag("causal", true, "a token sees itself and those before");
   const bool decay =
       m.flag("decay", false, "weights of s for t fade by a linear gate / 1024 of each token s to t - 1 (may also grow)");
@@ -22,7 +32,11 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   require(causal || !decay, m.preset(), "decay=true needs causal=true");
 
   const auto featured = [&](const char* name, Index heads) {
-    const Value x = m.positioned(project(m, name, heads, K, {.bias = bias}));
+    Value x = project(m, name, heads, K, {.bias = bias});
+    const graph::Normalise norm{.kind = Norm::rms, .eps = qk_norm_eps, .weight = true, .shared = true};
+    if (qk_norm == "head") x = m.normalise(std::string(name) + "_norm", x, norm);
+    if (qk_norm == "all") x = m.heads(m.normalise(std::string(name) + "_norm", m.flat(x), norm), heads);
+    x = m.positioned(x);
     return what.feature ? m.named(name, what.feature(x)) : x;
   };
   const Value q = featured("q", H), k = featured("k", G);
@@ -42,7 +56,9 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
     return m.attention({.q = q, .k = k, .v = values, .log_forget = fade, .gate = gate}, options);
   };
   const bool odd = options.kernel == AttentionOptions::Kernel::taylor && options.order % 2 != 0;
-  output(m, read_out(m, v, what.readout, {.heads = H, .laws_normalise = true, .positive = !odd, .causal = causal, .law = law}));
+  Value o = read_out(m, v, what.readout, {.heads = H, .laws_normalise = true, .positive = !odd, .causal = causal, .law = law});
+  if (gated) o = m.gate(Unary::sigmoid, m.linear("gate", m.x(), H * V), m.flat(o));
+  output(m, m.flat(o), {.bias = output_bias});
 }
 
 }  // namespace isomer::parts

@@ -84,14 +84,14 @@ TEST(Presets, AreBuiltAtAnyWidthThatTheirHeadsDivide) {
 }
 
 /// What an option has an effect with.
-Settings beside(std::string_view option) {
+Settings beside(std::string_view preset, std::string_view option) {
   if (option == "rope_base") return {{"position", "rope"}};
   if (option == "position_length") return {{"position", "learned"}};
   if (option.starts_with("phase_")) return {{"position", "selective-rope"}};
   if (option == "floor") return {{"denominator", "clamp"}};
   if (option == "denominator_eps") return {{"denominator", "detach"}};
   if (option == "norm_eps") return {{"norm", "rms"}};
-  if (option == "qk_norm_eps") return {{"pro", "true"}};
+  if (option == "qk_norm_eps") return preset == "fox" ? Settings{{"pro", "true"}} : Settings{{"qk_norm", "head"}};
   if (option == "norm_gain") return {{"norm", "rms"}};
   if (option == "rows" || option == "columns")
     return {{"causal", "false"}, {"residual", "image"}, {"rows", "4"}, {"columns", "4"}};
@@ -102,9 +102,9 @@ TEST(Presets, AcceptEveryOptionTheyName) {
   for (const Preset* preset : presets())
     for (const MixerOption& option : options_of(*preset, {.width = 64})) {
       EXPECT_FALSE(option.help.empty()) << preset->name << " " << option.name;
-      Settings settings = preset->name == "fox" && option.name == "norm_eps" ? beside("qk_norm_eps")
+      Settings settings = preset->name == "fox" && option.name == "norm_eps" ? beside("fox", "qk_norm_eps")
                           : option.applies                                   ? Settings{}
-                                                                             : beside(option.name);
+                                                                             : beside(preset->name, option.name);
       settings.emplace(option.name, option.fallback);
       EXPECT_EQ(error_of(preset->name, settings), "") << preset->name << " " << option.name << "=" << option.fallback;
       if (option.fallback != "true" && option.fallback != "false") continue;
@@ -121,7 +121,7 @@ TEST(Presets, AcceptEveryChoiceOrSayWhatItNeeds) {
   for (const Preset* preset : presets())
     for (const MixerOption& option : options_of(*preset, {.width = 64}))
       for (const std::string& choice : option.choices) {
-        Settings settings = beside(option.name);
+        Settings settings = beside(preset->name, option.name);
         settings[option.name] = choice;
         const std::string error = error_of(preset->name, settings);
         const bool says = error.find(" needs ") != std::string::npos || error.find(" overflows ") != std::string::npos;

@@ -126,7 +126,7 @@ Var<T> MixerRun<T>::run(const graph::Normalise& w) {
 
 template <class T>
 Var<T> MixerRun<T>::run(const graph::Rotary& w) {
-  return ops::rotary(tape_, in(0), w.base, sequences_);
+  return ops::rotary(tape_, in(0), {.base = w.base, .scaling = w.scaling}, sequences_);
 }
 
 template <class T>

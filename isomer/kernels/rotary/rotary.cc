@@ -10,6 +10,17 @@
 
 namespace isomer {
 
+void rotary_frequencies(const RotaryPositions& positions, Index half, double* frequency) {
+  const RotaryScaling& s = positions.scaling;
+  for (Index n = 0; n < half; ++n) {
+    const double whole = std::pow(positions.base, -double(n) / double(half));
+    // How much of the frequency stays, from 0 for long waves to 1 for short ones.
+    const double turns = s.length * whole / (2 * std::numbers::pi);
+    const double stays = s.length > 0 ? std::clamp((turns - s.low) / (s.high - s.low), 0.0, 1.0) : 0.0;
+    frequency[n] = s.factor == 1 ? whole : whole * (stays + (1 - stays) / s.factor);
+  }
+}
+
 namespace {
 
 enum class Direction { forward, back };
@@ -63,9 +74,10 @@ TurnTable<T> make_table(View<const T, 4> x, Index tokens, bool per_head, F fill,
 template <class T>
 TurnTable<T> table_of(const char* op, View<const T, 4> x, RotaryPositions positions, Context& context) {
   require(positions.base > 0, op, "expected base > 0, got ", positions.base);
+  require(positions.scaling.factor > 0, op, "expected a scaling by a factor > 0, got ", positions.scaling.factor);
   const Index half = x.shape[3] / 2;
   double* frequency = context.workspace().take<double>(half);
-  for (Index n = 0; n < half; ++n) frequency[n] = std::pow(positions.base, -double(n) / double(half));
+  rotary_frequencies(positions, half, frequency);
   return make_table(
       x, x.shape[1], false,
       [&](Index t, double* angle) {

@@ -15,10 +15,22 @@
 
 namespace isomer {
 
+/// Slower angles for longer sequences than a model was trained on. Frequencies are divided by `factor`; with a length, that of
+/// the training (Llama 3.1), only those of waves longer than length / low are, those of waves shorter than length / high stay,
+/// and those in between are mixed.
+struct RotaryScaling {
+  double factor = 1, low = 1, high = 4, length = 0;
+  [[nodiscard]] bool operator==(const RotaryScaling&) const = default;
+};
+
 struct RotaryPositions {
   double base = 10000;
+  RotaryScaling scaling = {};
   std::int64_t offset = 0;  // the position of the first token
 };
+
+/// The angle of a step for each pair of D channels.
+void rotary_frequencies(const RotaryPositions& positions, Index half, double* frequency);
 
 template <class T>
 void rotary(View<const T, 4> x, RotaryPositions positions, View<T, 4> y, Context& context);

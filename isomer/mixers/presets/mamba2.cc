@@ -12,10 +12,17 @@ void build(Builder& m) {
   const Index H = m.size("heads", 4, "heads");
   require(inner % H == 0, m.preset(), "expected heads that divide ", inner, ", got ", H);
   const Index N = m.size("key", 128, "size of the state for each channel");
+  const Index G = m.size("groups", 1, "how many b and c there are; each serves heads / groups heads");
+  require(H % G == 0, m.preset(), "expected groups that divide heads=", H, ", got ", G);
   const Index conv = m.size("conv", 4, "tokens of the short convolution; 0: SiLU alone", 0);
   const double eps = parts::norm_eps(m, 1e-5, "the default is that of mamba_ssm");
-  const Value all = m.named("xbc", parts::short_convolution(m, "conv", m.linear("xbc", m.x(), inner + 2 * N), conv, true));
-  const Value x = m.heads(m.slice(all, 0, inner), H), b = m.slice(all, inner, N), c = m.slice(all, inner + N, N);
+  const Value all = m.named("xbc", parts::short_convolution(m, "conv", m.linear("xbc", m.x(), inner + 2 * G * N), conv, true));
+  const Value x = m.heads(m.slice(all, 0, inner), H);
+  const auto group = [&](Index begin) {
+    const Value part = m.slice(all, begin, G * N);
+    return G > 1 ? m.heads(part, G) : part;
+  };
+  const Value b = group(inner), c = group(inner + G * N);
   const Value dt = m.linear("step", m.x(), H, {.bias = true, .bias_init = parts::steps()});
   const Value step = m.named("step", m.heads(m.map(Unary::softplus, dt), H));
   const Value log_decay = parts::decay_of_steps(m, step, H, 1);
@@ -23,7 +30,8 @@ void build(Builder& m) {
   Value o = m.scalar_decay({.q = c, .k = b, .v = v, .log_decay = log_decay}, {.scale = 1});
   o = m.flat(m.add(o, m.multiply(x, m.parameter("d", H, 1, graph::constant(1)))));
   o = m.gate(Unary::silu, m.linear("z", m.x(), inner), o);
-  parts::output(m, m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true}));
+  // Of each group by itself.
+  parts::output(m, m.flat(m.normalise("norm", m.heads(o, G), {.kind = Norm::rms, .eps = eps, .weight = true})));
 }
 }  // namespace
 
