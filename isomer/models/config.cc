@@ -12,7 +12,9 @@ namespace isomer {
 
 namespace {
 // In the order of ModelKind.
-constexpr std::array<std::string_view, 6> kKinds{"language", "classifier", "encoder", "vision", "regression", "autoencoder"};
+constexpr std::array<std::string_view, 8> kKinds{"language",   "classifier",  "encoder", "vision",
+                                                 "regression", "autoencoder", "masked",  "embedding"};
+constexpr std::array<std::string_view, 3> kPools{"mean", "first", "last"};
 // Far above what fits into memory, and far below where products of two overflow.
 constexpr Index kLargestWidth = Index{1} << 20, kMostLayers = 4096, kMost = Index{1} << 31;
 
@@ -28,7 +30,10 @@ bool may_see_all(const LayerConfig& layer, const Place& place) {
   return false;
 }
 
-bool sees_all(ModelKind kind) { return kind == ModelKind::encoder || kind == ModelKind::vision; }
+bool sees_all(ModelKind kind) {
+  using enum ModelKind;
+  return kind == encoder || kind == vision || kind == masked || kind == embedding;
+}
 
 graph::Graph build(const ModelConfig& config, Index layer) {
   const LayerConfig& own = config.layers[std::size_t(layer)];
@@ -52,10 +57,17 @@ std::string_view name_of(ModelKind kind) { return kKinds[std::size_t(kind)]; }
 
 ModelKind model_kind_named(std::string_view name) { return ModelKind(position_of("model kind", name, kKinds)); }
 
-bool labels_tokens(ModelKind kind) { return kind == ModelKind::language || kind == ModelKind::autoencoder; }
+bool labels_tokens(ModelKind kind) {
+  return kind == ModelKind::language || kind == ModelKind::autoencoder || kind == ModelKind::masked;
+}
+
+std::string_view name_of(Pool pool) { return kPools[std::size_t(pool)]; }
+
+Pool pool_named(std::string_view name) { return Pool(position_of("pool", name, kPools)); }
 
 Index labels_of(const ModelConfig& config) {
   if (config.kind == ModelKind::regression) return config.outputs;
+  if (config.kind == ModelKind::embedding) return 0;
   return labels_tokens(config.kind) && (config.tied || config.classes == 0) ? config.vocabulary : config.classes;
 }
 
@@ -68,13 +80,16 @@ void check(const ModelConfig& config) {
   check_size("classes", config.classes, 0, kMost);
   check_size("outputs", config.outputs, 0, kMost);
   check_size("a length", config.length, 0, kMost);
+  check_size("types", config.types, 0, kMost);
+  check_size("mlp_hidden", config.mlp_hidden, 0, kMost);
   const char* kind = name_of(config.kind).data();
   const bool of_tokens = labels_tokens(config.kind);
   require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
           config.vocabulary, " and ", config.features);
   require(!of_tokens || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);
   require(!config.positions || config.length > 0, kind, "expected the length of a sequence, got 0");
-  require(labels_of(config) > 0, kind, "expected ", config.kind == regression ? "outputs" : "classes", ", got 0");
+  require(labels_of(config) > 0 || config.kind == embedding, kind, "expected ", config.kind == regression ? "outputs" : "classes",
+          ", got 0");
   require(!of_tokens || config.classes <= labels_of(config), kind, "a tied output has the ", config.vocabulary,
           " tokens as classes, got ", config.classes, "; tied=false has its own");
   require(config.mlp_factor >= 0 && config.mlp_factor <= 64, "mlp_factor", "expected a number from 0 to 64, got ",
@@ -89,11 +104,25 @@ void check(const ModelConfig& config) {
   require(config.labels.empty() || Index(config.labels.size()) == labels_of(config), "labels", "expected ", labels_of(config),
           " names, got ", config.labels.size());
   require(config.norm != Norm::l2, "norm", "expected rms or layer, got l2");
+  require(config.norm_eps > 0 && std::isfinite(config.norm_eps), "norm_eps", "expected a positive number, got ", config.norm_eps);
+  require(std::isfinite(config.embedding_scale), "embedding_scale", "expected a number, got ", config.embedding_scale);
+  require(config.types == 0 || config.vocabulary > 0, "types", "expected tokens that have them, got vectors");
+  require(!config.head_transform || config.kind == masked, "head_transform", "expected a masked model, got one of kind ", kind);
+  require(!config.class_token || sees_all(config.kind), "class_token", "expected a model that sees all tokens, got one of kind ",
+          kind);
+}
+
+BlockOptions block_options(const ModelConfig& config) {
+  return {.norm = {.kind = config.norm, .eps = config.norm_eps},
+          .mlp = mlp_options(config),
+          .place = config.norm_place,
+          .scale = config.layer_scale};
 }
 
 MlpOptions mlp_options(const ModelConfig& config) {
   return {.kind = config.mlp,
-          .hidden = Index(std::llround(config.mlp_factor * double(config.width))),
+          .hidden = config.mlp_hidden > 0 ? config.mlp_hidden : Index(std::llround(config.mlp_factor * double(config.width))),
+          .bias = config.mlp_bias,
           .deviation = config.deviation,
           .down_deviation = config.deviation / std::sqrt(2.0 * double(config.layers.size()))};
 }

@@ -13,7 +13,7 @@
 
 #include "isomer/laws/law.h"
 #include "isomer/mixers/graph.h"
-#include "isomer/nn/modules.h"
+#include "isomer/nn/block.h"
 
 namespace isomer {
 
@@ -24,12 +24,19 @@ namespace isomer {
 ///   vision       an encoder of patches
 ///   regression   a vector of `outputs` numbers, read at the last token
 ///   autoencoder  a label at every token, decoded from the last token alone (compression of MAD, Poli et al. 2024)
-enum class ModelKind : std::uint8_t { language, classifier, encoder, vision, regression, autoencoder };
+///   masked       a label at every token, from all tokens (BERT)
+///   embedding    an encoder whose output is the vector that it reads for the sequence, of length one; it has no labels
+enum class ModelKind : std::uint8_t { language, classifier, encoder, vision, regression, autoencoder, masked, embedding };
 [[nodiscard]] std::string_view name_of(ModelKind kind);
 /// Throws Error naming the nearest when there is none of that name.
 [[nodiscard]] ModelKind model_kind_named(std::string_view name);
 /// Is there a label at every token, and not one for the sequence?
 [[nodiscard]] bool labels_tokens(ModelKind kind);
+
+/// Which vector stands for a sequence: the mean of its tokens, that of the first, or of the last.
+enum class Pool : std::uint8_t { mean, first, last };
+[[nodiscard]] std::string_view name_of(Pool pool);
+[[nodiscard]] Pool pool_named(std::string_view name);
 
 struct LayerConfig {
   std::string preset;
@@ -41,12 +48,26 @@ struct ModelConfig {
   Index width = 128;
   std::vector<LayerConfig> layers = {};
   MlpKind mlp = MlpKind::swiglu;
-  double mlp_factor = 0;  // hidden / width; 0: 4 for gelu, 8/3 for swiglu
+  double mlp_factor = 0;  // hidden / width; 0: 4, with a gate 8/3
+  Index mlp_hidden = 0;   // if not 0, in place of the factor
+  bool mlp_bias = false;
   Norm norm = Norm::rms;
+  double norm_eps = NormOptions{}.eps;
+  NormPlace norm_place = NormPlace::before;
+  bool layer_scale = false;       // a learned factor for each channel of what mixer and MLP add
   bool tied = true;               // language, autoencoder: the output projection is the embedding
   double dropout = 0;             // of embeddings and residual branches
   double logit_cap = 0;           // c·tanh(x/c) on logits; 0: none
   bool positions = false;         // a learned vector for each position is added in front
+  Index types = 0;                // kinds of tokens that have a vector too, as the two texts of a pair in BERT
+  bool front_norm = false;        // a norm in front of the first layer
+  bool last_norm = true;          // a norm behind the last
+  bool class_token = false;       // a learned token in front of those of the input
+  double embedding_scale = 1;     // of the embedding's vectors, before positions
+  Pool pool = Pool::mean;         // classifier, encoder, vision, embedding
+  bool pooler = false;            // of that vector, tanh(W x + b) is read
+  bool head_transform = false;    // masked: labels are read from norm(gelu(W x + b)), exact GELU
+  bool head_bias = false;         // of labels of tokens; those of sequences have one
   double deviation = kDeviation;  // of weights at the start, unless their mixer says otherwise
   double qk_identity = 0;         // such q and k start with so much of the unit matrix too: like tokens attend to each other
   Index vocabulary = 0;           // different tokens; 0: the inputs are vectors
@@ -67,8 +88,9 @@ void check(const ModelConfig& config);
 /// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023). With qk_identity, scores start near
 /// those of equal projections (mimetic initialisation, Trockman and Kolter 2023).
 [[nodiscard]] graph::Graph layer_graph(const ModelConfig& config, Index layer);
-/// The MLP of every layer.
+/// The MLP of every layer, and what stands around it and the mixer.
 [[nodiscard]] MlpOptions mlp_options(const ModelConfig& config);
+[[nodiscard]] BlockOptions block_options(const ModelConfig& config);
 /// Rows of the output projection.
 [[nodiscard]] Index labels_of(const ModelConfig& config);
 

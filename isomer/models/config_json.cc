@@ -57,6 +57,8 @@ class Reader {
     require(value.is_string(), key, "expected a text, got ", value.dump());
     return value.text();
   }
+  /// Whether the key is there: what came later than the first files may be missing, and then has its default.
+  [[nodiscard]] bool has(const char* key) const { return json_.find(key) != nullptr; }
   void finish() const {
     for (const auto& [key, value] : json_.members())
       require(std::ranges::find(known_, key) != known_.end(), what_, "unknown key ", key, did_you_mean(key, known_));
@@ -67,6 +69,34 @@ class Reader {
   const char* what_;
   std::vector<std::string> known_;
 };
+
+/// Keys that files have only where they are not at their defaults: take(key, value, what reads the name of an enumeration).
+template <class Config, class F>
+void each_later(Config& config, F take) {
+  const auto none = [](const std::string&) { return 0; };
+  take("mlp_hidden", config.mlp_hidden, none);
+  take("mlp_bias", config.mlp_bias, none);
+  take("norm_eps", config.norm_eps, none);
+  take("norm_place", config.norm_place, norm_place_named);
+  take("layer_scale", config.layer_scale, none);
+  take("types", config.types, none);
+  take("front_norm", config.front_norm, none);
+  take("last_norm", config.last_norm, none);
+  take("class_token", config.class_token, none);
+  take("embedding_scale", config.embedding_scale, none);
+  take("pool", config.pool, pool_named);
+  take("pooler", config.pooler, none);
+  take("head_transform", config.head_transform, none);
+  take("head_bias", config.head_bias, none);
+}
+
+template <class T>
+Json json_of(const T& value) {
+  if constexpr (std::is_enum_v<T>)
+    return name_of(value);
+  else
+    return value;
+}
 
 struct SavedLayer {
   LayerConfig config;
@@ -108,6 +138,18 @@ ModelConfig read_config(const Json& json) {
                      .outputs = read.index("outputs"),
                      .length = read.index("length"),
                      .labels = read.texts("labels")};
+  each_later(config, [&](const char* key, auto& value, auto&& named) {
+    if (!read.has(key)) return;
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, bool>)
+      value = read.flag(key);
+    else if constexpr (std::is_enum_v<Value>)
+      value = named(read.text(key));
+    else if constexpr (std::is_same_v<Value, Index>)
+      value = read.index(key);
+    else
+      value = read.number(key);
+  });
   const Json& layers = read.at("layers");
   require(layers.is_array(), "layers", "expected a list, got ", layers.dump());
   read.finish();
@@ -155,6 +197,13 @@ std::string to_json(const ModelConfig& config) {
                             {"features", config.features},
                             {"outputs", config.outputs},
                             {"length", config.length}});
+  const ModelConfig plain;
+  std::vector<Json> defaults;
+  each_later(plain, [&](const char*, const auto& value, auto&&) { defaults.push_back(json_of(value)); });
+  std::size_t next = 0;
+  each_later(config, [&](const char* key, const auto& value, auto&&) {
+    if (const Json now = json_of(value); now != defaults[next++]) json.set(key, now);
+  });
   if (!config.labels.empty()) json.set("labels", config.labels);
   return json.dump(2) + "\n";
 }

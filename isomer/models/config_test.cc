@@ -50,6 +50,27 @@ std::string error_with(const std::string& from, const std::string& to) {
   return error_of([&] { (void)model_config(json, "a/config.json"); });
 }
 
+TEST(ModelConfig, HasOptionsOfPreTrainedModelsWhereTheyAreNotAtTheirDefaults) {
+  ModelConfig config = small_config(ModelKind::encoder);
+  const std::string plain = to_json(config);
+  for (const char* key : {"mlp_hidden", "norm_eps", "norm_place", "pool", "head_bias"})
+    EXPECT_EQ(plain.find(key), std::string::npos);
+  config.mlp_hidden = 20;
+  config.mlp_bias = config.front_norm = config.pooler = true;
+  config.last_norm = false;
+  config.norm_eps = 1e-12;
+  config.norm_place = NormPlace::after;
+  config.types = 2;
+  config.embedding_scale = 4;
+  config.pool = Pool::first;
+  const ModelConfig read = model_config(to_json(config), "config.json");
+  EXPECT_EQ(to_json(read), to_json(config));
+  EXPECT_EQ(read.norm_place, NormPlace::after);
+  EXPECT_EQ(read.pool, Pool::first);
+  EXPECT_EQ(read.norm_eps, 1e-12);
+  EXPECT_FALSE(read.last_norm);
+}
+
 TEST(ModelConfig, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error_with("\"version\": 1", "\"version\": 2"),
             "a/config.json: version: expected at most 1, got 2: a newer isomer wrote it");
@@ -61,8 +82,9 @@ TEST(ModelConfig, SaysWhatIsWrongWithAFile) {
             "a/config.json: width: expected a whole number, got 18446744073709551615");
   EXPECT_EQ(error_with("\"width\": 8", "\"width\": -8"), "a/config.json: model: expected a width from 1 to 1048576, got -8");
   EXPECT_EQ(error_with("\"kind\": \"language\"", "\"kind\": \"langauge\""),
-            "a/config.json: model kind: expected language, classifier, encoder, vision, regression or autoencoder, got langauge, "
-            "did you mean language?");
+            "a/config.json: model kind: expected language, classifier, encoder, vision, regression, autoencoder, masked or "
+            "embedding, got "
+            "langauge, did you mean language?");
   EXPECT_EQ(error_with("\"preset\": \"gla\"", "\"preset\": \"glas\"").find("a/config.json: "), 0);
   EXPECT_EQ(error_with("{", "{\"labels\": [1],"), "a/config.json: labels: expected a list of texts, got [1]");
   EXPECT_EQ(error_with("{", "{\"labels\": 1,"), "a/config.json: labels: expected a list of texts, got 1");

@@ -39,12 +39,19 @@ ModelCost layer(const ModelConfig& config, Index at, Index T, std::set<std::stri
                  .law_flops = mixer.law_flops,
                  .state_floats = mixer.state_floats + T * mixer.state_per_token,
                  .kept_floats = mixer.kept_floats + residual};
-  cost += norm(config);
+  const auto branch = [&] {
+    cost += norm(config);
+    if (config.norm_place == NormPlace::both) cost += norm(config);
+    if (config.layer_scale) cost += ModelCost{.parameters = config.width, .kept_floats = double(config.width)};
+  };
+  branch();
   if (config.mlp == MlpKind::none) return cost;
-  cost += norm(config);
+  branch();
+  const int matrices = activation_of(config.mlp).gated ? 3 : 2;
   const double hidden = double(hidden_size(mlp_options(config), config.width));
-  cost.kept_floats += residual + double(config.width) + hidden * (config.mlp == MlpKind::swiglu ? 3 : 2);
-  cost += products((config.mlp == MlpKind::swiglu ? 3 : 2) * config.width * hidden_size(mlp_options(config), config.width));
+  cost.kept_floats += residual + double(config.width) + hidden * matrices;
+  cost += products(matrices * config.width * Index(hidden));
+  if (config.mlp_bias) cost.parameters += (matrices - 1) * Index(hidden) + config.width;
   return cost;
 }
 }  // namespace
@@ -53,12 +60,20 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
   check(config);
   const Index D = config.width, labels = labels_of(config);
   const bool tokens = labels_tokens(config.kind);
-  ModelCost cost = norm(config);
+  ModelCost cost;
+  if (config.last_norm) cost += norm(config);
+  if (config.front_norm) cost += norm(config);
   if (config.vocabulary > 0)
     cost.parameters += config.vocabulary * D;
   else
     cost += products((config.features + 1) * D);
   if (config.positions) cost.parameters += config.length * D;
+  cost.parameters += (config.types + (config.class_token ? 1 : 0)) * D;
+  if (config.pooler) cost.parameters += (D + 1) * D;
+  if (config.head_transform) {
+    cost += products((D + 1) * D);
+    cost += norm(config);
+  }
   std::set<std::string> known;
   double largest = 0;
   for (Index at = 0; at < Index(config.layers.size()); ++at) {
@@ -74,6 +89,7 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
     cost += products((D + 1) * D);
   }
   if (!tokens || !config.tied) cost.parameters += labels * (tokens ? D : D + 1);
+  if (tokens && config.head_bias) cost.parameters += labels;
   // One row of logits a sequence costs next to nothing.
   if (tokens) cost.flops_per_token += 2 * double(labels) * double(D);
   return cost;

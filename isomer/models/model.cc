@@ -1,17 +1,19 @@
 #include "isomer/models/model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "isomer/autograd/dropout.h"
 #include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/linear.h"
-#include "isomer/autograd/loss.h"
+#include "isomer/autograd/norm.h"
 #include "isomer/autograd/recompute.h"
 #include "isomer/autograd/tokens.h"
 #include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
 #include "isomer/laws/layout.h"
+#include "isomer/models/readout.h"
 
 namespace isomer {
 
@@ -22,46 +24,15 @@ Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows,
       .var;
 }
 
-/// Numbers of an input, as values of the tape.
-template <class T>
-Var<T> values(Tape<T>& tape, std::span<const float> numbers, const Shape4& shape) {
-  const Var<T> y = tape.make(shape, {});
-  std::ranges::transform(numbers, y.value.data, [](float x) { return T(x); });
-  return y;
-}
-
-/// [1, tokens, 1, width]: sines and cosines of positions (Vaswani et al. 2017).
-template <class T>
-Var<T> sine_positions(Tape<T>& tape, Index tokens, Index width) {
-  const Var<T> y = tape.make({1, tokens, 1, width}, {});
-  for (Index t = 0; t < tokens; ++t)
-    for (Index i = 0; i < width; ++i) {
-      const double angle = double(t) * std::pow(1e4, -double(i - i % 2) / double(width));
-      y.value(0, t, 0, i) = T(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
-    }
-  return y;
-}
-
-template <class T>
-Var<T> last_token(Var<T> x) {
-  return Tape<T>::part(x, slice(x.value, 1, x.dim(1) - 1, 1));
-}
-
 template <class T>
 bool all_finite(std::span<const T> numbers) {
   return std::ranges::all_of(numbers, [](T number) { return std::isfinite(number); });
 }
 
-/// With the gradient of what a pass contributes to the mean over all labels of a batch.
-template <class T>
-void seed_loss(Tape<T>& tape, Var<T> loss, Index count, const Pass& pass) {
-  if (loss.wanted()) tape.seed(loss).data[0] = pass.count > 0 ? T(double(count) / pass.count) : T(1);
-}
-
 /// A copy that the backward pass still finds.
-template <class T, class U>
-std::span<const U> kept(Tape<T>& tape, std::span<const U> numbers) {
-  U* copy = tape.template keep<U>(Index(numbers.size()));
+template <class T>
+std::span<const std::int64_t> kept(Tape<T>& tape, std::span<const std::int64_t> numbers) {
+  std::int64_t* copy = tape.template keep<std::int64_t>(Index(numbers.size()));
   std::ranges::copy(numbers, copy);
   return {copy, numbers.size()};
 }
@@ -88,6 +59,7 @@ ModelInput part_of(const ModelInput& in, Index first, Index count) {
           .inputs = cut(in.inputs),
           .targets = cut(in.targets),
           .lengths = cut(in.lengths),
+          .types = cut(in.types),
           .offsets = in.offsets};
 }
 
@@ -100,25 +72,30 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
   else
     input_.emplace(parameters, "input", config.features, D,
                    typename Linear<T>::Options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(config.features)))});
+  if (config.class_token) class_token_ = matrix_parameter(parameters, "class_token", 1, config, Reader::any);
   if (config.positions) positions_ = matrix_parameter(parameters, "positions.weight", config.length, config, Reader::any);
+  if (config.types > 0) types_.emplace(parameters, "types", config.types, D, graph::normal(config.deviation));
+  const NormOptions norm{.kind = config.norm, .eps = config.norm_eps};
+  if (config.front_norm) front_norm_.emplace(parameters, "front_norm", D, norm);
   // Blocks hold handles and are not to move once made, for closures point to them.
   blocks_.reserve(config.layers.size());
   for (Index layer = 0; layer < Index(config.layers.size()); ++layer)
-    blocks_.emplace_back(layer_graph(config, layer), parameters, "layers." + std::to_string(layer),
-                         BlockOptions{.norm = {.kind = config.norm}, .mlp = mlp_options(config)});
+    blocks_.emplace_back(layer_graph(config, layer), parameters, "layers." + std::to_string(layer), block_options(config));
   link_blocks();
-  norm_.emplace(parameters, "norm", D, NormOptions{.kind = config.norm});
+  if (config.last_norm) norm_.emplace(parameters, "norm", D, norm);
+  const typename Linear<T>::Options dense{.bias = true, .weight = graph::normal(1 / std::sqrt(double(D)))};
   for (Index i = 0; config.kind == ModelKind::autoencoder && i < kDecoderLayers; ++i) {
     const std::string name = "decoder." + std::to_string(i);
-    const typename Linear<T>::Options options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(D)))};
-    decoder_.push_back({{parameters, name + ".norm", D, {.kind = config.norm}}, {parameters, name + ".linear", D, D, options}});
+    decoder_.push_back({{parameters, name + ".norm", D, norm}, {parameters, name + ".linear", D, D, dense}});
   }
-  if (labels_tokens(config.kind) && config.tied) {
-    head_ = embedding_->weight();
-    return;
-  }
-  head_ = matrix_parameter(parameters, "head.weight", labels_of(config), config, Reader::products);
-  if (labels_tokens(config.kind)) return;
+  if (config.pooler) pooler_.emplace(parameters, "pooler", D, D, dense);
+  if (config.head_transform)
+    transform_.emplace(Decoder{{parameters, "transform.norm", D, norm}, {parameters, "transform.linear", D, D, dense}});
+  const bool of_tokens = labels_tokens(config.kind);
+  if (config.kind == ModelKind::embedding) return;
+  head_ = of_tokens && config.tied ? embedding_->weight()
+                                   : matrix_parameter(parameters, "head.weight", labels_of(config), config, Reader::products);
+  if (of_tokens && !config.head_bias) return;
   head_bias_ =
       parameters.add({.name = "head.bias", .shape = {labels_of(config)}, .init = graph::constant(0), .decay = Decay::no}).var;
 }
@@ -169,6 +146,9 @@ void Model<T>::check_input(const ModelInput& in, const States* states) const {
   require(in.B > 0 && in.T > 0, "model", "expected at least one token, got ", in.B, " sequences of ", in.T);
   if (embedding_) expect_size("tokens", in.tokens.size(), tokens);
   if (input_) expect_size("numbers as inputs", in.inputs.size(), tokens * config_.features);
+  if (!in.types.empty()) expect_size("types", in.types.size(), tokens);
+  for (const std::int64_t type : in.types)
+    require(type >= 0 && type < config_.types, "model", "expected types below ", config_.types, ", got ", type);
   if (!in.lengths.empty()) expect_size("lengths", in.lengths.size(), in.B);
   for (const Index length : in.lengths)
     require(length > 0 && length <= in.T, "model", "expected lengths from 1 to ", in.T, ", got ", length);
@@ -182,12 +162,14 @@ void Model<T>::check_input(const ModelInput& in, const States* states) const {
             states->empty() ? 0 : states->front().batch());
   for (std::size_t i = 0; positions_.present() && i < parts.size(); ++i) {
     const Index end = parts[i].length + (states == nullptr ? 0 : Index((*states)[0].positions()[i]));
-    require(end <= config_.length, "model", "expected at most ", config_.length, " tokens, got ", end);
+    const Index own = class_token_.present() ? 1 : 0;
+    require(end + own <= config_.length, "model", "expected at most ", config_.length - own, " tokens, got ", end);
   }
 }
 
 template <class T>
 void Model<T>::check_targets(const ModelInput& in) const {
+  require(config_.kind != ModelKind::embedding, "model", "expected a model with labels or targets, got one of kind embedding");
   if (config_.kind == ModelKind::regression)
     expect_size("numbers as targets", in.targets.size(), in.B * config_.outputs);
   else
@@ -195,21 +177,42 @@ void Model<T>::check_targets(const ModelInput& in) const {
 }
 
 template <class T>
+Var<T> Model<T>::placed(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> types, const Sequences& places) const {
+  const Index B = x.dim(0), tokens = x.dim(1);
+  if (config_.embedding_scale != 1) x = ops::unary(tape, Unary::affine, x, {.a = config_.embedding_scale, .b = 0});
+  if (class_token_.present()) {
+    const Var<T> first = ops::append_tokens(tape, Var<T>{}, class_token_, {B, 1, 1, config_.width});
+    x = ops::append_tokens(tape, first, x, {B, tokens, 1, config_.width});
+  }
+  if (positions_.present()) x = ops::add(tape, x, ops::position_table(tape, positions_, B, x.dim(1), places));
+  if (types_ && types.empty())
+    x = ops::add(tape, x, Tape<T>::part(types_->weight(), slice(types_->weight().value, 2, 0, 1)));
+  else if (types_)
+    x = ops::add(tape, x, (*types_)(tape, contiguous(types.data(), {B, tokens})));
+  return front_norm_ ? (*front_norm_)(tape, x) : x;
+}
+
+template <class T>
 Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Along& along) const {
   const Pass& pass = along.pass;
   Var<T> x = embedding_ ? (*embedding_)(tape, contiguous(in.tokens.data(), {in.B, in.T}))
-                        : (*input_)(tape, values(tape, in.inputs, {in.B, in.T, 1, config_.features}));
-  if (positions_.present()) {
-    Sequences places{.offsets = along.offsets};
-    if (along.states != nullptr) places.positions = (*along.states)[0].positions();
-    x = ops::add(tape, x, ops::position_table(tape, positions_, in.B, in.T, places));
-  }
+                        : (*input_)(tape, values<T>(tape, in.inputs, {in.B, in.T, 1, config_.features}));
+  Sequences places{.offsets = along.offsets};
+  if (along.states != nullptr) places.positions = (*along.states)[0].positions();
+  x = placed(tape, x, in.types, places);
   const double rate = pass.dropout ? config_.dropout : 0;
   return ops::dropout(tape, x,
                       {.rate = rate,
                        .seed = pass.seed,
                        .stream = pass.step * std::uint64_t(streams()),
-                       .first = pass.first * in.T * config_.width});
+                       .first = pass.first * x.dim(1) * config_.width});
+}
+
+template <class T>
+std::span<const Index> Model<T>::kept_lengths(Tape<T>& tape, const ModelInput& in) const {
+  Index* copy = tape.template keep<Index>(Index(in.lengths.size()));
+  std::ranges::transform(in.lengths, copy, [&](Index length) { return length + (class_token_.present() ? 1 : 0); });
+  return {copy, in.lengths.size()};
 }
 
 template <class T>
@@ -247,78 +250,29 @@ Var<T> Model<T>::blocks(Tape<T>& tape, Var<T> x, const Along& along) const {
 }
 
 template <class T>
-Var<T> Model<T>::pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const {
-  if (in.lengths.empty()) return ops::mean(tape, x);
-  const Var<T> weight = tape.make({in.B, in.T, 1, 1}, {});
-  for (Index b = 0; b < in.B; ++b)
-    for (Index t = 0; t < in.T; ++t) {
-      const Index length = in.lengths[std::size_t(b)];
-      weight.value(b, t, 0, 0) = t < length ? T(in.T) / T(length) : T(0);
-    }
-  return ops::mean(tape, ops::multiply(tape, x, weight));
-}
-
-template <class T>
-Var<T> Model<T>::decoded(Tape<T>& tape, Var<T> x) const {
-  Var<T> y = ops::add(tape, last_token(x), sine_positions(tape, x.dim(1), config_.width));
-  for (const Decoder& layer : decoder_) y = ops::unary(tape, Unary::gelu, layer.linear(tape, layer.norm(tape, y)));
-  return y;
-}
-
-template <class T>
-ModelResult Model<T>::read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const {
-  const std::span predicted(tape.template keep<std::int64_t>(Index(in.labels.size())), in.labels.size());
-  std::ranges::fill(predicted, -1);
-  LossResult result;
-  const Var<T> loss = ops::linear_cross_entropy<T>(tape,
-                                                   {.x = x,
-                                                    .weight = head_,
-                                                    .bias = head_bias_,
-                                                    .labels = contiguous(in.labels.data(), {x.dim(0), x.dim(1)}),
-                                                    .predicted = predicted.data()},
-                                                   config_.logit_cap, &result);
-  seed_loss(tape, loss, result.count, pass);
-  return {.loss = result.mean, .count = result.count, .correct = result.correct, .predicted = predicted};
-}
-
-template <class T>
-ModelResult Model<T>::read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const {
-  const Shape4 shape{in.B, 1, 1, config_.outputs};
-  const Var<T> y = ops::linear(tape, x, head_, head_bias_);
-  const Var<T> loss = ops::mean_squared_error(tape, y, values(tape, in.targets, shape));
-  seed_loss(tape, loss, in.B, pass);
-  const std::span outputs(tape.template keep<float>(y.value.size()), in.targets.size());
-  std::transform(y.value.data, y.value.data + y.value.size(), outputs.begin(), [](T number) { return float(number); });
-  return {.loss = double(loss.value.data[0]), .count = in.B, .outputs = outputs};
-}
-
-template <class T>
 ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass, States* states) const {
   check_input(in, states);
   check_targets(in);
-  const Along along{pass, kept(tape, in.offsets), kept(tape, in.lengths), states};
+  const Along along{pass, kept(tape, in.offsets), kept_lengths(tape, in), states};
   const Var<T> x = blocks(tape, front(tape, in, along), along);
   switch (config_.kind) {
-    case ModelKind::language: return read_labels(tape, (*norm_)(tape, x), in, pass);
-    case ModelKind::autoencoder: return read_labels(tape, decoded(tape, (*norm_)(tape, x)), in, pass);
-    case ModelKind::regression: return read_targets(tape, (*norm_)(tape, last_token(x)), in, pass);
-    default: return read_labels(tape, pooled(tape, (*norm_)(tape, x), in), in, pass);
+    case ModelKind::language:
+    case ModelKind::masked: return read_labels(tape, transformed(tape, normed(tape, x)), in, pass);
+    case ModelKind::autoencoder: return read_labels(tape, decoded(tape, normed(tape, x)), in, pass);
+    case ModelKind::regression: return read_targets(tape, normed(tape, last_token(x)), in, pass);
+    default: return read_labels(tape, pooled(tape, normed(tape, x), in), in, pass);
   }
-}
-
-template <class T>
-Var<T> Model<T>::projected(Tape<T>& tape, Var<T> x) const {
-  const Var<T> y = ops::linear(tape, x, head_, head_bias_);
-  return config_.logit_cap > 0 ? ops::unary(tape, Unary::softcap, y, {.a = config_.logit_cap}) : y;
 }
 
 template <class T>
 ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass& pass) const {
   check_input(in);
-  const Along along{pass, kept(tape, in.offsets), kept(tape, in.lengths)};
-  const Var<T> hidden = (*norm_)(tape, blocks(tape, front(tape, in, along), along));
+  const Along along{pass, kept(tape, in.offsets), kept_lengths(tape, in)};
+  const Var<T> hidden = normed(tape, blocks(tape, front(tape, in, along), along));
   switch (config_.kind) {
-    case ModelKind::language: return {hidden, projected(tape, hidden)};
+    case ModelKind::language:
+    case ModelKind::masked: return {hidden, projected(tape, transformed(tape, hidden))};
+    case ModelKind::embedding: return {hidden, ops::norm(tape, pooled(tape, hidden, in), {.kind = Norm::l2, .eps = 1e-12})};
     case ModelKind::autoencoder: return {hidden, projected(tape, decoded(tape, hidden))};
     case ModelKind::regression: return {hidden, ops::linear(tape, last_token(hidden), head_, head_bias_)};
     default: return {hidden, projected(tape, pooled(tape, hidden, in))};
@@ -337,7 +291,7 @@ std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, cons
   tape.clear();
   const typename Tape<T>::Scope scope(tape);
   return tape.without_recording([&]() -> std::string {
-    const Along along{pass, in.offsets, in.lengths};
+    const Along along{pass, in.offsets, kept_lengths(tape, in)};
     Var<T> x = front(tape, in, along);
     if (!finite(x)) return name_of_front();
     const std::span<Flow> all = flows(tape);
@@ -359,7 +313,8 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
     if (name.starts_with("layers." + std::to_string(layer) + ".")) return name_of_layer(layer);
   if (name.starts_with("shared.")) return "the layers with " + name;
-  const bool front = name.starts_with("embedding.") || name.starts_with("input.") || name.starts_with("positions.");
+  const bool front = std::ranges::any_of(std::array{"embedding.", "input.", "class_token", "positions.", "types.", "front_norm."},
+                                         [&](const char* start) { return name.starts_with(start); });
   return front ? name_of_front() : "the output";
 }
 
@@ -369,7 +324,7 @@ void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& vi
   const typename Tape<T>::Scope scope(tape);
   tape.without_recording([&] {
     const Pass plain;
-    const Along along{plain, in.offsets, in.lengths};
+    const Along along{plain, in.offsets, kept_lengths(tape, in)};
     Var<T> x = front(tape, in, along);
     const std::span<Flow> all = flows(tape);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {

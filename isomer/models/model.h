@@ -6,9 +6,10 @@
 //   initialise(parameters, seed);
 //   Executor<float> executor(model, context);                       // executor.h: runs it
 //
-// Names of parameters: embedding.weight or input.{weight,bias}, positions.weight (where there are any),
-// layers.N.{norm1,mixer,norm2,mlp}.…, shared.PRESET.… (what layers of a preset have in common), norm.weight, decoder.N.…
-// (autoencoder), head.weight (head.bias unless the head is one of tokens). The head of a tied model is the embedding.
+// Names of parameters: embedding.weight or input.{weight,bias}, class_token, positions.weight, types.weight, front_norm.… (where
+// there are any), layers.N.{norm1,mixer,norm2,mlp}.… (nn/block.h), shared.PRESET.… (what layers of a preset have in common),
+// norm.weight, decoder.N.… (autoencoder), pooler.…, transform.{linear,norm}.… (of a masked model's head), head.weight (head.bias
+// unless the head is one of tokens without). The head of a tied model is the embedding.
 //
 // A model is weights and never changes as it runs, and it stays where it is. What a pass computes is the tape's, what a stream
 // remembers is the state's: any number of threads may run one model, each on tapes and states of its own, as long as none of them
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "isomer/autograd/sequences.h"
 #include "isomer/models/config.h"
 #include "isomer/models/links.h"
 #include "isomer/models/model_state.h"
@@ -34,6 +36,7 @@ struct ModelInput {
   std::span<const float> inputs = {};         // [B, T, features]
   std::span<const float> targets = {};        // [B, outputs]
   std::span<const Index> lengths = {};        // [B], tokens before the padding, which nothing sees; empty: all
+  std::span<const std::int64_t> types = {};   // [B, T], below config.types; empty: 0
   // Language models: [n + 1], from 0 to T and never decreasing: n sequences packed into one row, which do not see each other.
   std::span<const std::int64_t> offsets = {};
 };
@@ -55,7 +58,9 @@ struct ModelResult {
 template <class T>
 struct ModelOutput {
   Var<T> hidden;  // [B, T, 1, width], after the last norm
-  Var<T> logits;  // [B, T, 1, labels], or [B, 1, 1, labels] where a sequence has one label; regression: [B, 1, 1, outputs]
+  // [B, T, 1, labels], or [B, 1, 1, labels] where a sequence has one label; regression: [B, 1, 1, outputs]; embedding: the
+  // vector of the sequence, [B, 1, 1, width]
+  Var<T> logits;
 };
 
 /// What one pass has of its own. Dropout depends on (seed, step) alone.
@@ -161,20 +166,31 @@ class Model {
   /// The blocks on tokens [B, n], or packed ones, that come after those that the state has seen.
   [[nodiscard]] Var<T> streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, std::span<const std::int64_t> offsets,
                                 ModelState<T>& state) const;
+  /// With what stands in front of the first layer beside the tokens' own vectors.
+  [[nodiscard]] Var<T> placed(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> types, const Sequences& places) const;
+  [[nodiscard]] Var<T> normed(Tape<T>& tape, Var<T> x) const { return norm_ ? (*norm_)(tape, x) : x; }
+  /// Of token vectors, what a head of tokens reads.
+  [[nodiscard]] Var<T> transformed(Tape<T>& tape, Var<T> x) const;
   [[nodiscard]] Var<T> projected(Tape<T>& tape, Var<T> x) const;
   [[nodiscard]] Var<T> pooled(Tape<T>& tape, Var<T> x, const ModelInput& in) const;
+  /// The tokens of rows as they are inside: lengths with the class token.
+  [[nodiscard]] std::span<const Index> kept_lengths(Tape<T>& tape, const ModelInput& in) const;
   [[nodiscard]] Var<T> decoded(Tape<T>& tape, Var<T> x) const;
   ModelResult read_labels(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const;
   ModelResult read_targets(Tape<T>& tape, Var<T> x, const ModelInput& in, const Pass& pass) const;
 
   ModelConfig config_;
   std::optional<Embedding<T>> embedding_;
-  Var<T> positions_;
+  Var<T> class_token_, positions_;
+  std::optional<Embedding<T>> types_;
+  std::optional<NormLayer<T>> front_norm_;
   std::optional<Linear<T>> input_;
   std::vector<Block<T>> blocks_;
   std::vector<Links> links_;  // of each block
   std::optional<NormLayer<T>> norm_;
   std::vector<Decoder> decoder_;
+  std::optional<Linear<T>> pooler_;
+  std::optional<Decoder> transform_;
   Var<T> head_, head_bias_;
 };
 

@@ -66,8 +66,7 @@ Var<T> Model<T>::streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, std
                           ModelState<T>& state) const {
   Var<T> x = (*embedding_)(tape, tokens);
   const Sequences places{.offsets = offsets, .positions = state.positions()};
-  if (positions_.present())
-    x = ops::add(tape, x, ops::position_table(tape, positions_, tokens.shape[0], tokens.shape[1], places));
+  x = placed(tape, x, {}, places);
   const std::span<Flow> flow = flows(tape);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     MixerPass<T> pass = flow_into(flow, layer, x).pass();
@@ -84,7 +83,7 @@ ModelOutput<T> Model<T>::logits(Tape<T>& tape, std::span<const std::int64_t> tok
   const Index B = offsets.empty() ? state.batch() : 1;
   return tape.without_recording([&]() -> ModelOutput<T> {
     const View<const std::int64_t, 2> all = contiguous(tokens.data(), {B, Index(tokens.size()) / B});
-    const Var<T> hidden = (*norm_)(tape, streamed(tape, all, offsets, state));
+    const Var<T> hidden = normed(tape, streamed(tape, all, offsets, state));
     return {hidden, projected(tape, hidden)};
   });
 }
@@ -106,7 +105,7 @@ View<const T, 2> Model<T>::prefill(Tape<T>& tape, std::span<const std::int64_t> 
       for (std::size_t i = 0; i < own.size(); ++i) own[i] = std::clamp<std::int64_t>(offsets[i] - begin, 0, size);
       const Var<T> x = streamed(tape, slice(all, 1, begin, size), own, state);
       const auto read = [&](View<T, 4> last, T* to) {
-        const Var<T> y = projected(tape, (*norm_)(tape, Tape<T>::part(x, last)));
+        const Var<T> y = projected(tape, normed(tape, Tape<T>::part(x, last)));
         std::copy_n(y.value.data, y.value.size(), to);
       };
       for (std::size_t i = 0; i + 1 < own.size(); ++i)

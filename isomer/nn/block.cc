@@ -1,41 +1,71 @@
 #include "isomer/nn/block.h"
 
+#include <array>
+
 #include "isomer/autograd/elementwise.h"
+#include "isomer/base/suggest.h"
 
 namespace isomer {
 
 namespace {
-/// x + dropout(branch).
-template <class T>
-Var<T> residual(Tape<T>& tape, Var<T> x, Var<T> branch, DropoutOptions options, std::uint64_t half) {
-  options.stream += half;
-  return ops::add(tape, x, ops::dropout(tape, branch, options));
-}
+// In the order of NormPlace.
+constexpr std::array<std::string_view, 4> kPlaces{"before", "after", "both", "branch"};
 }  // namespace
+
+std::string_view name_of(NormPlace place) { return kPlaces[std::size_t(place)]; }
+
+NormPlace norm_place_named(std::string_view name) { return NormPlace(position_of("norm_place", name, kPlaces)); }
+
+template <class T>
+Block<T>::Branch::Branch(Parameters<T>& parameters, const std::string& block, int number, Index width,
+                         const BlockOptions& options) {
+  const std::string name = block + ".norm" + std::to_string(number);
+  const NormPlace place = options.place;
+  std::optional<NormLayer<T>>& norm = place == NormPlace::after ? after_ : place == NormPlace::branch ? out_ : before_;
+  norm.emplace(parameters, name, width, options.norm);
+  if (place == NormPlace::both) out_.emplace(parameters, name + "_out", width, options.norm);
+  if (options.scale)
+    scale_ = parameters
+                 .add({.name = block + ".scale" + std::to_string(number),
+                       .shape = {width},
+                       .init = graph::constant(1),
+                       .decay = Decay::no})
+                 .var;
+}
+
+template <class T>
+Var<T> Block<T>::Branch::sum(Tape<T>& tape, Var<T> x, Var<T> made, const DropoutOptions& dropout) const {
+  if (out_) made = (*out_)(tape, made);
+  if (scale_.present()) made = ops::multiply(tape, made, scale_);
+  const Var<T> y = ops::add(tape, x, ops::dropout(tape, made, dropout));
+  return after_ ? (*after_)(tape, y) : y;
+}
 
 template <class T>
 Block<T>::Block(graph::Graph mixer, Parameters<T>& parameters, const std::string& name, const BlockOptions& options)
-    : norm1_(parameters, name + ".norm1", mixer.width, options.norm), mixer_(std::move(mixer), parameters, name + ".mixer") {
+    : mixed_(parameters, name, 1, mixer.width, options), mixer_(std::move(mixer), parameters, name + ".mixer") {
   if (options.mlp.kind == MlpKind::none) return;
-  norm2_.emplace(parameters, name + ".norm2", mixer_.graph().width, options.norm);
+  widened_.emplace(parameters, name, 2, mixer_.graph().width, options);
   mlp_.emplace(parameters, name + ".mlp", mixer_.graph().width, options.mlp);
 }
 
 template <class T>
-Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout) const {
-  return mlp_ ? residual(tape, x, (*mlp_)(tape, (*norm2_)(tape, x)), dropout, 1) : x;
+Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, DropoutOptions dropout) const {
+  if (!mlp_) return x;
+  ++dropout.stream;
+  return widened_->sum(tape, x, (*mlp_)(tape, widened_->input(tape, x)), dropout);
 }
 
 template <class T>
 Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout, const MixerPass<T>& pass) const {
-  return with_mlp(tape, residual(tape, x, mixer_.forward(tape, norm1_(tape, x), pass), dropout, 0), dropout);
+  return with_mlp(tape, mixed_.sum(tape, x, mixer_.forward(tape, mixed_.input(tape, x), pass), dropout), dropout);
 }
 
 template <class T>
 Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass) const {
   return tape.without_recording([&] {
     const DropoutOptions none{.rate = 0};
-    return with_mlp(tape, residual(tape, x, mixer_.prefill(tape, norm1_(tape, x), state, pass), none, 0), none);
+    return with_mlp(tape, mixed_.sum(tape, x, mixer_.prefill(tape, mixed_.input(tape, x), state, pass), none), none);
   });
 }
 

@@ -14,7 +14,9 @@ namespace isomer {
 
 namespace {
 // In the order of MlpKind.
-constexpr std::array<std::string_view, 3> kMlps{"none", "gelu", "swiglu"};
+constexpr std::array<std::string_view, 5> kMlps{"none", "gelu", "swiglu", "gelu-erf", "geglu"};
+constexpr std::array<MlpActivation, 5> kActivations{
+    {{}, {Unary::gelu}, {Unary::silu, true}, {Unary::gelu_erf}, {Unary::gelu, true}}};
 
 ParameterSpec bias_spec(std::string name, Index size) {
   return {.name = std::move(name), .shape = {size}, .init = graph::constant(0), .decay = Decay::no};
@@ -63,24 +65,26 @@ std::string_view name_of(MlpKind kind) { return kMlps[std::size_t(kind)]; }
 
 MlpKind mlp_named(std::string_view name) { return MlpKind(position_of("mlp", name, kMlps)); }
 
+MlpActivation activation_of(MlpKind kind) { return kActivations[std::size_t(kind)]; }
+
 Index hidden_size(const MlpOptions& options, Index width) {
   if (options.hidden > 0) return options.hidden;
-  return options.kind == MlpKind::swiglu ? round_up(ceil_div(8 * width, 3), 32) : 4 * width;
+  return activation_of(options.kind).gated ? round_up(ceil_div(8 * width, 3), 32) : 4 * width;
 }
 
 template <class T>
 Mlp<T>::Mlp(Parameters<T>& parameters, const std::string& name, Index width, const MlpOptions& options)
-    : kind_(options.kind),
+    : activation_(activation_of(options.kind)),
       down_(parameters, name + ".down", hidden_size(options, width), width,
             {.bias = options.bias, .weight = graph::normal(options.down_deviation)}) {
-  ISOMER_ASSERT(kind_ != MlpKind::none, "a block without an MLP makes none");
+  ISOMER_ASSERT(options.kind != MlpKind::none, "a block without an MLP makes none");
   const Index hidden = hidden_size(options, width);
   std::vector<ParameterSpec> weights, biases;
   const auto add = [&](const std::string& part) {
     weights.push_back(matrix_spec(name + part + ".weight", {hidden, width}, graph::normal(options.deviation)));
     biases.push_back(bias_spec(name + part + ".bias", hidden));
   };
-  if (kind_ == MlpKind::swiglu) add(".gate");
+  if (activation_.gated) add(".gate");
   add(".up");
   up_ = parameters.add_block(std::move(weights));
   if (options.bias) up_bias_ = parameters.add_block(std::move(biases));
@@ -89,11 +93,11 @@ Mlp<T>::Mlp(Parameters<T>& parameters, const std::string& name, Index width, con
 template <class T>
 Var<T> Mlp<T>::operator()(Tape<T>& tape, Var<T> x) const {
   const Var<T> up = ops::linear(tape, x, up_, up_bias_);
-  if (kind_ == MlpKind::gelu) return down_(tape, ops::unary(tape, Unary::gelu, up));
+  if (!activation_.gated) return down_(tape, ops::unary(tape, activation_.function, up));
   const Index hidden = up.dim(3) / 2;
   std::array<Var<T>, 2> halves;
   ops::split<T>(tape, up, std::array<Index, 2>{hidden, hidden}, halves);
-  return down_(tape, ops::gated(tape, Unary::silu, halves[0], halves[1]));
+  return down_(tape, ops::gated(tape, activation_.function, halves[0], halves[1]));
 }
 
 template class Linear<float>;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "isomer/autograd/tape.h"
+#include "isomer/kernels/elementwise/unary.h"
 #include "isomer/kernels/norm/norm.h"
 #include "isomer/nn/parameters.h"
 
@@ -57,21 +58,27 @@ class Embedding {
   Var<T> weight_;
 };
 
-enum class MlpKind : std::uint8_t { none, gelu, swiglu };
+enum class MlpKind : std::uint8_t { none, gelu, swiglu, gelu_erf, geglu };
 [[nodiscard]] std::string_view name_of(MlpKind kind);
 /// Throws Error naming the nearest when there is none of that name.
 [[nodiscard]] MlpKind mlp_named(std::string_view name);
+/// What is applied to the hidden numbers: to all, or to those of the gate, which multiply the others.
+struct MlpActivation {
+  Unary function = Unary::identity;
+  bool gated = false;
+};
+[[nodiscard]] MlpActivation activation_of(MlpKind kind);
 
 struct MlpOptions {
   MlpKind kind = MlpKind::gelu;
-  Index hidden = 0;  // 0: 4 · width; swiglu: 8/3 · width, rounded up to a multiple of 32: as many parameters
+  Index hidden = 0;  // 0: 4 · width; with a gate 8/3 · width, rounded up to a multiple of 32: as many parameters
   bool bias = false;
   double deviation = kDeviation;       // of up and gate
   double down_deviation = kDeviation;  // of the projection onto the residual stream; often smaller in deep models
 };
 [[nodiscard]] Index hidden_size(const MlpOptions& options, Index width);
 
-/// gelu: down(gelu(up x)); swiglu: down(silu(gate x) ∘ up x), gate and up in one product.
+/// gelu, gelu_erf (exact): down(gelu(up x)); swiglu, geglu: down(f(gate x) ∘ up x), f = SiLU or GELU, gate and up in one product.
 template <class T>
 class Mlp {
  public:
@@ -79,8 +86,8 @@ class Mlp {
   [[nodiscard]] Var<T> operator()(Tape<T>& tape, Var<T> x) const;
 
  private:
-  MlpKind kind_;
-  Var<T> up_, up_bias_;  // swiglu: those of gate and up below each other
+  MlpActivation activation_;
+  Var<T> up_, up_bias_;  // with a gate: those of gate and up below each other
   Linear<T> down_;
 };
 

@@ -93,7 +93,7 @@ TEST(Mlp, HasTheGradientsOfItsEquation) {
 
 TEST(Mlp, HasNames) {
   for (const MlpKind kind : {MlpKind::none, MlpKind::gelu, MlpKind::swiglu}) EXPECT_EQ(mlp_named(name_of(kind)), kind);
-  EXPECT_THROW((void)mlp_named("geglu"), Error);
+  EXPECT_THROW((void)mlp_named("gegelu"), Error);
 }
 
 }  // namespace
