@@ -40,6 +40,7 @@ class Request {
       read_pixels(in);
     else
       read_inputs(in);
+    if (in.contains("types")) read_types(in);
     if (in.contains("mask")) read_mask(in);
     if (in.contains("offsets")) read_offsets(in);
     if (in.contains("targets")) read_targets(in);
@@ -50,7 +51,9 @@ class Request {
  private:
   void refuse_unknown(const Tensors& in) const {
     std::vector<std::string> known{config_.vocabulary > 0 ? "tokens" : "inputs", "targets"};
-    if (config_.kind == ModelKind::vision) known.emplace_back("pixels");
+    if (config_.kind == ModelKind::vision || (config_.kind == ModelKind::embedding && config_.features > 0))
+      known.emplace_back("pixels");
+    if (config_.types > 0) known.emplace_back("types");
     if (pooled()) known.emplace_back("mask");
     if (config_.kind == ModelKind::language) known.emplace_back("offsets");
     for (const auto& [name, tensor] : in)
@@ -59,8 +62,10 @@ class Request {
     require(!(in.contains("pixels") && in.contains("inputs")), "logits", "expected pixels or inputs, got both");
   }
 
-  /// Is there one label for a sequence, read from the mean of its tokens?
-  [[nodiscard]] bool pooled() const { return !labels_tokens(config_.kind) && config_.kind != ModelKind::regression; }
+  /// Is there one label for a sequence, or are all tokens seen, so that padding must be told?
+  [[nodiscard]] bool pooled() const {
+    return config_.kind == ModelKind::masked || (!labels_tokens(config_.kind) && config_.kind != ModelKind::regression);
+  }
 
   void read_tokens(const Tensors& in) {
     const Tensor& tokens = expect(in, "tokens", Type::i64, "[B, T]");
@@ -115,6 +120,13 @@ class Request {
       lengths_.push_back(length);
     }
     input_.lengths = lengths_;
+  }
+
+  void read_types(const Tensors& in) {
+    const Tensor& types = expect(in, "types", Type::i64, "[B, T]");
+    require(types.shape() == std::vector<Index>{input_.B, input_.T}, "types", "expected ", text_of({input_.B, input_.T}),
+            ", got ", text_of(types.shape()));
+    input_.types = integers(types);
   }
 
   void read_offsets(const Tensors& in) {
@@ -225,13 +237,17 @@ void add_gradients(LoadedModel& loaded, const ModelInput& in, Context& context, 
   loaded.parameters.zero_gradients();
   (void)loaded.model.loss(tape, in);
   tape.backward();
+  Tensors gradients;
   for (const Parameter<float>& p : loaded.parameters.all()) {
     Tensor gradient(Type::f32, p.spec.shape);
     const std::span<const float> numbers = p.gradient();
     std::fill_n(gradient.data<float>(), gradient.size(), 0.0f);
     std::ranges::copy(numbers, gradient.data<float>());
-    out.emplace("grad." + p.name(), std::move(gradient));
+    gradients.emplace(p.name(), std::move(gradient));
   }
+  if (const auto& from = loaded.foreign)
+    gradients = put_weights(from->table, views_of(gradients), from->weights.views(), Putting::gradients);
+  for (auto& [name, gradient] : gradients) out.emplace("grad." + name, std::move(gradient));
   loaded.parameters.zero_gradients();
 }
 void add_attention(const LoadedModel& loaded, const ModelInput& in, Context& context, Tensors& out) {
@@ -276,7 +292,8 @@ Tensors logits_of(LoadedModel& loaded, const Tensors& in, const LogitsOptions& o
   Tape<float> tape(context, Record::no);
   const ModelOutput<float> all = model.logits(tape, request.input());
   out.emplace("hidden", copy_of(all.hidden, true));
-  out.emplace("logits", copy_of(all.logits, labels_tokens(model.config().kind)));
+  const bool embeds = model.config().kind == ModelKind::embedding;
+  out.emplace(embeds ? "embedding" : "logits", copy_of(all.logits, labels_tokens(model.config().kind)));
   tape.clear();
   if (request.has_targets()) out.emplace("loss", scalar(model.loss(tape, request.input()).loss));
   if (options.gradients) add_gradients(loaded, request.input(), context, out);

@@ -8,10 +8,12 @@
 //      trained on them (normalised), which are cut into squares: a vector has the rows of channel 0, then those of channel 1 …
 //      mask I64 [B, T], 1 = token and then 0 = padding, where a sequence has one label: nothing sees the padding, as in training,
 //      and it is left out of the mean that the label is read from
+//      types I64 [B, T], kinds of tokens where a model has them (BERT); not there: 0
 //      offsets I64 [n + 1], from 0 to T and never decreasing, with B = 1: n sequences packed into the row (language models)
 //      targets I64 [B, T], or [B] where a sequence has one label; −100 does not count; regression: F32 [B, outputs]
 // out  hidden F32 [B, T, width], after the last norm
 //      logits F32 [B, T, labels], or [B, labels] where a sequence has one label; regression: its outputs
+//      embedding F32 [B, width], of length one, in place of logits where a model has no labels
 //      loss F32 [1] with targets: the mean over those that count
 //      attention.layers.N.nodes.M F32 [B, heads, T, T] with attention: what token t of the output of the layer's law takes of
 //      what token s writes; of laws whose channels have matrices of their own (scan: one head), the mean of their absolute values

@@ -1,6 +1,10 @@
 #include "isomer/models/model_folder.h"
 
+#include <filesystem>
+
 #include "isomer/base/error.h"
+#include "isomer/io/text.h"
+#include "isomer/models/foreign/architecture.h"
 
 namespace isomer {
 
@@ -10,23 +14,69 @@ LoadedModel::LoadedModel(const ModelConfig& config, const TensorViews& weights, 
   parameters.assign(weights);
 }
 
-std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage) {
-  const std::string folder = find_model(path);
-  const MappedModelFiles files = map_model_files(folder);
-  const ModelConfig config = model_config(files.config, folder + "/config.json");
-  std::unique_ptr<const Tokenizer> tokenizer;
-  if (config.vocabulary > 0) tokenizer = tokenizer_from(files.tokenizer, folder + "/tokenizer.json", config.vocabulary);
+LoadedModel::LoadedModel(const ModelConfig& config, Foreign from, std::unique_ptr<const Tokenizer> reader, Type storage)
+    : parameters(storage), model(config, parameters), tokenizer(std::move(reader)), foreign(std::move(from)) {
+  std::vector<WeightShape> shapes;
+  for (const Parameter<float>& p : parameters.all()) shapes.push_back({p.name(), p.spec.shape});
+  const TensorViews theirs = foreign->weights.views();
+  parameters.assign(take_weights(foreign->table, shapes, theirs).views);
+}
+
+namespace {
+/// Which vector sentence-transformers takes for a text; without the file it stays as it is.
+void read_pooling(const std::string& path, ModelConfig& config) {
+  if (!std::filesystem::exists(path)) return;
+  const Json json = Json::parse(read_text(path), path);
+  const auto chosen = [&](const char* key) {
+    const Json* member = json.find(key);
+    return member != nullptr && *member == Json(true);
+  };
+  config.pool = chosen("pooling_mode_cls_token") ? Pool::first : chosen("pooling_mode_lasttoken") ? Pool::last : Pool::mean;
+  for (const char* other : {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens"})
+    if (chosen(other)) throw Error(path + ": " + other + ": expected the mean, the first or the last token");
+}
+
+/// Throws Error with the file in front.
+template <class Make>
+std::unique_ptr<LoadedModel> with_place(const std::string& folder, Make make) {
   try {
-    return std::make_unique<LoadedModel>(config, files.weights.views(), std::move(tokenizer), storage);
+    return make();
   } catch (const Error& problem) {
     throw Error(folder + "/model.safetensors" + ": " + problem.what());
   }
 }
+}  // namespace
+
+std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage) {
+  const std::string folder = find_model(path), name = folder + "/config.json";
+  MappedModelFiles files = map_model_files(folder);
+  const auto tokenizer_for = [&](const ModelConfig& config) -> std::unique_ptr<const Tokenizer> {
+    if (config.vocabulary == 0) return nullptr;
+    return tokenizer_from(files.tokenizer, folder + "/tokenizer.json", config.vocabulary);
+  };
+  if (!is_foreign(files.config)) {
+    const ModelConfig config = model_config(files.config, name);
+    std::unique_ptr<const Tokenizer> tokenizer = tokenizer_for(config);
+    return with_place(
+        folder, [&] { return std::make_unique<LoadedModel>(config, files.weights.views(), std::move(tokenizer), storage); });
+  }
+  const ForeignConfig theirs(files.config, name);
+  const Architecture& architecture = find_architecture(theirs);
+  ModelConfig config = architecture.model(theirs);
+  if (config.kind == ModelKind::embedding) read_pooling(folder + "/1_Pooling/config.json", config);
+  std::unique_ptr<const Tokenizer> tokenizer = tokenizer_for(config);
+  Foreign from{files.config, weights_of(architecture, theirs), files.weights};
+  return with_place(folder,
+                    [&] { return std::make_unique<LoadedModel>(config, std::move(from), std::move(tokenizer), storage); });
+}
 
 void save_model(const std::string& folder, const LoadedModel& model) {
-  write_model_files(folder, {.config = to_json(model.model.config()),
-                             .weights = model.parameters.tensors(),
-                             .tokenizer = model.tokenizer ? model.tokenizer->to_json() : ""});
+  ModelFiles files{.config = model.foreign ? model.foreign->config : to_json(model.model.config()),
+                   .weights = model.parameters.tensors(),
+                   .tokenizer = model.tokenizer ? model.tokenizer->to_json() : ""};
+  if (model.foreign)
+    files.weights = put_weights(model.foreign->table, views_of(files.weights), model.foreign->weights.views(), Putting::weights);
+  write_model_files(folder, files);
 }
 
 }  // namespace isomer

@@ -1,18 +1,28 @@
 #pragma once
 // A model as a folder that can be taken anywhere: what it is, its weights, how its tokens are written. It knows no task and no
-// recipe. A checkpoint of a run is such a folder with more in it. model_files.h has its files.
+// recipe. A checkpoint of a run is such a folder with more in it. model_files.h has its files. Folders of Hugging Face are read
+// as they are (foreign/architecture.h), and written again with their own names.
 //
 //   const std::unique_ptr<LoadedModel> loaded = load_model("runs/text");       // or any such folder
 //   const ModelOutput<float> out = loaded->model.logits(tape, {.B = 1, .T = 3, .tokens = loaded->tokenizer->encode("The")});
 //   save_model("elsewhere", *loaded);
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "isomer/models/foreign/weight_table.h"
 #include "isomer/models/model.h"
 #include "isomer/models/model_files.h"
 #include "isomer/models/tokenizer.h"
 
 namespace isomer {
+
+/// Where the weights of a model of another library are from.
+struct Foreign {
+  std::string config;         // the text of its config.json
+  WeightTable table;          // from its names to ours
+  MappedSafetensors weights;  // as they were
+};
 
 /// A model with its weights and what reads and writes its tokens.
 struct LoadedModel {
@@ -22,16 +32,19 @@ struct LoadedModel {
               Type storage = Type::f32);
   LoadedModel(const ModelConfig& config, const Tensors& weights, std::unique_ptr<const Tokenizer> reader)
       : LoadedModel(config, views_of(weights), std::move(reader)) {}
+  /// One of another library. Throws Error listing weights that are missing, unknown or of another shape.
+  LoadedModel(const ModelConfig& config, Foreign from, std::unique_ptr<const Tokenizer> reader, Type storage = Type::f32);
 
   Parameters<float> parameters;
   Model<float> model;
   std::unique_ptr<const Tokenizer> tokenizer;  // null: the inputs are vectors
+  std::optional<Foreign> foreign = {};         // of a folder that is not one of ours
 };
 
 /// From a model's folder or from that of a run. Weights go from the file, which is mapped, to where they stay. Throws Error as
 /// find_model() and map_model_files() do.
 [[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage = Type::f32);
-/// Makes the folder if need be. Throws Error "cannot write …".
+/// Makes the folder if need be: one of ours, or that of Hugging Face where the model is from one. Throws Error "cannot write …".
 void save_model(const std::string& folder, const LoadedModel& model);
 
 }  // namespace isomer

@@ -1,0 +1,156 @@
+#include "isomer/models/foreign/architecture.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isomer/base/error.h"
+#include "isomer/base/settings.h"
+
+namespace isomer {
+
+namespace {
+constexpr Index kLargest = (Index{1} << 31) - 1;
+}  // namespace
+
+ForeignConfig::ForeignConfig(Json json, std::string name, std::string type)
+    : json_(std::move(json)), name_(std::move(name)), type_(std::move(type)) {}
+
+ForeignConfig::ForeignConfig(std::string_view text, std::string name) : json_(Json::parse(text, name)), name_(std::move(name)) {
+  if (!json_.is_object()) fail("expected an object");
+  type_ = this->text("model_type", "");
+  if (type_.empty()) fail("expected a model_type, found none");
+  if (const Json* all = find("architectures"); all != nullptr && all->is_array() && !all->items().empty()) {
+    if (!all->items()[0].is_string()) fail("architectures: expected names");
+    class_ = all->items()[0].text();
+  }
+}
+
+void ForeignConfig::fail(const std::string& what) const { throw Error(name_ + ": " + what); }
+
+const Json* ForeignConfig::find(const char* key) const {
+  const Json* found = json_.find(key);
+  return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+bool ForeignConfig::has(const char* key) const { return find(key) != nullptr; }
+
+Index ForeignConfig::size(const char* key) const {
+  const Json* found = find(key);
+  if (found == nullptr) fail(std::string("expected a key ") + key + ", found none");
+  if (!found->is_integer() || found->number() < 1 || found->number() > double(kLargest))
+    fail(std::string(key) + ": expected a whole number from 1 to " + std::to_string(kLargest) + ", got " + found->dump());
+  return found->integer();
+}
+
+Index ForeignConfig::size(const char* key, Index fallback) const { return has(key) ? size(key) : fallback; }
+
+double ForeignConfig::number(const char* key, double fallback) const {
+  const Json* found = find(key);
+  if (found == nullptr) return fallback;
+  if (!found->is_number() || !std::isfinite(found->number()))
+    fail(std::string(key) + ": expected a number, got " + found->dump());
+  return found->number();
+}
+
+bool ForeignConfig::flag(const char* key, bool fallback) const {
+  const Json* found = find(key);
+  if (found == nullptr) return fallback;
+  if (!found->is_boolean()) fail(std::string(key) + ": expected true or false, got " + found->dump());
+  return found->boolean();
+}
+
+std::string ForeignConfig::text(const char* key, const char* fallback) const {
+  const Json* found = find(key);
+  if (found == nullptr) return fallback;
+  if (!found->is_string()) fail(std::string(key) + ": expected a text, got " + found->dump());
+  return found->text();
+}
+
+ForeignConfig ForeignConfig::part(const char* key) const {
+  const Json* found = find(key);
+  if (found == nullptr || !found->is_object()) fail(std::string(key) + ": expected an object");
+  return {*found, name_ + ": " + key, type_};
+}
+
+std::string ForeignConfig::one_of(const char* key, std::initializer_list<const char*> known, const char* fallback) const {
+  std::string value = text(key, fallback), all;
+  for (const char* word : known) {
+    if (value == word) return value;
+    all += (all.empty() ? "" : " or ") + std::string(word);
+  }
+  fail(std::string(key) + ": expected " + all + ", got " + value);
+}
+
+void ForeignConfig::without(std::initializer_list<const char*> keys) const {
+  for (const char* key : keys) {
+    const Json* found = find(key);
+    if (found == nullptr || *found == Json(false) || *found == Json("")) continue;
+    if (found->is_number() && (found->number() == 0 || (found->number() == 1 && std::string_view(key).ends_with("_multiplier"))))
+      continue;
+    if (found->is_array() && found->items().empty()) continue;
+    fail(std::string(key) + ": expected none, which is all that is supported, got " + found->dump().substr(0, 80));
+  }
+}
+
+std::vector<std::string> ForeignConfig::labels() const {
+  std::vector<std::string> names;
+  const Json* all = find("id2label");
+  if (all == nullptr || !all->is_object()) return names;
+  names.resize(all->members().size());
+  for (const auto& [id, label] : all->members()) {
+    Index place = 0;
+    if (!parse_number(id, place) || place < 0 || place >= Index(names.size()) || !label.is_string())
+      fail("id2label: expected names by number, got " + id);
+    names[std::size_t(place)] = label.text();
+  }
+  return names;
+}
+
+Index ForeignConfig::classes() const {
+  const std::vector<std::string> names = labels();
+  return names.empty() ? size("num_labels", 2) : Index(names.size());
+}
+
+const Architecture& find_architecture(const ForeignConfig& config) {
+  std::string known;
+  for (const Architecture* one : architectures())
+    for (const std::string_view type : one->types) {
+      if (type == config.type()) return *one;
+      known += (known.empty() ? "" : ", ") + std::string(type);
+    }
+  config.fail("model_type: expected one of " + known + ", got " + config.type());
+}
+
+WeightTable weights_of(const Architecture& architecture, const ForeignConfig& config) {
+  WeightTable table;
+  architecture.weights(config, table);
+  return table;
+}
+
+bool is_foreign(std::string_view config) {
+  const std::optional<Json> json = Json::try_parse(config);
+  return json && json->is_object() && json->find("model_type") != nullptr;
+}
+
+std::string text_of_option(double number) { return Json(number).dump(); }
+
+void rope_options(const ForeignConfig& config, Settings& options, double theta) {
+  // Newer files have all of it in rope_parameters.
+  const char* key = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (!config.has(key)) {
+    options["rope_base"] = text_of_option(theta > 0 ? theta : config.number("rope_theta", 10000));
+    return;
+  }
+  const ForeignConfig scaling = config.part(key);
+  options["rope_base"] = text_of_option(theta > 0 ? theta : scaling.number("rope_theta", config.number("rope_theta", 10000)));
+  const std::string type = scaling.text("rope_type", scaling.text("type", "default").c_str());
+  if (type == "default") return;
+  if (type != "linear" && type != "llama3") scaling.fail("rope_type: expected default, linear or llama3, got " + type);
+  options["rope_factor"] = text_of_option(scaling.number("factor", 1));
+  if (type == "linear") return;
+  options["rope_low"] = text_of_option(scaling.number("low_freq_factor", 1));
+  options["rope_high"] = text_of_option(scaling.number("high_freq_factor", 4));
+  options["rope_length"] = text_of_option(scaling.number("original_max_position_embeddings", 8192));
+}
+
+}  // namespace isomer

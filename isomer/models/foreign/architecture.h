@@ -1,0 +1,82 @@
+#pragma once
+// Models of Hugging Face's transformers and of flash-linear-attention: one short file an architecture says what its config.json
+// means (a ModelConfig) and which of its weights are ours (a WeightTable).
+//
+//   const ForeignConfig config(read_text(folder + "/config.json"), folder + "/config.json");
+//   const Architecture& architecture = find_architecture(config);
+//   const ModelConfig model = architecture.model(config);
+//   const WeightTable table = weights_of(architecture, config);
+//
+// A new architecture is a file beside llama.cc and a line in architectures.cc. What a config asks for and we do not have is
+// refused in one line, never passed over: every key that changes what a model computes is read.
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isomer/io/json.h"
+#include "isomer/models/config.h"
+#include "isomer/models/foreign/weight_table.h"
+
+namespace isomer {
+
+/// A config.json of another library. Every error names the file.
+class ForeignConfig {
+ public:
+  /// Throws Error for what is no JSON object with a model_type.
+  ForeignConfig(std::string_view text, std::string name);
+
+  [[nodiscard]] const std::string& type() const { return type_; }
+  /// The class that was saved, "LlamaForCausalLM"; empty where the file does not say.
+  [[nodiscard]] const std::string& model_class() const { return class_; }
+  [[nodiscard]] bool is_for(std::string_view head) const { return class_.ends_with(head); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  [[nodiscard]] bool has(const char* key) const;
+  /// Sizes are at least 1 and below 2^31. Without a fallback the key must be there; null counts as not there.
+  [[nodiscard]] Index size(const char* key) const;
+  [[nodiscard]] Index size(const char* key, Index fallback) const;
+  [[nodiscard]] double number(const char* key, double fallback) const;
+  [[nodiscard]] bool flag(const char* key, bool fallback) const;
+  [[nodiscard]] std::string text(const char* key, const char* fallback) const;
+  [[nodiscard]] const Json* find(const char* key) const;
+  /// A nested object, with the same errors.
+  [[nodiscard]] ForeignConfig part(const char* key) const;
+  /// Throws Error unless the text of the key is one of these; `fallback` is what it is when it is not there.
+  std::string one_of(const char* key, std::initializer_list<const char*> known, const char* fallback) const;
+  /// Throws Error unless the key is not there, null, false, 0 or 1 for a multiplier, or empty: what we do not have.
+  void without(std::initializer_list<const char*> keys) const;
+  [[noreturn]] void fail(const std::string& what) const;
+  /// How many labels the head of a classifier has, and their names where there are some.
+  [[nodiscard]] std::vector<std::string> labels() const;
+  [[nodiscard]] Index classes() const;
+
+ private:
+  ForeignConfig(Json json, std::string name, std::string type);
+  Json json_;
+  std::string name_, type_, class_;
+};
+
+struct Architecture {
+  std::string_view name;                // in documents and lists
+  std::vector<std::string_view> types;  // model_type of config.json
+  ModelConfig (*model)(const ForeignConfig& config);
+  void (*weights)(const ForeignConfig& config, WeightTable& table);
+};
+
+/// All, in the order of the alphabet.
+[[nodiscard]] const std::vector<const Architecture*>& architectures();
+/// Throws Error naming those that there are.
+[[nodiscard]] const Architecture& find_architecture(const ForeignConfig& config);
+[[nodiscard]] WeightTable weights_of(const Architecture& architecture, const ForeignConfig& config);
+
+/// Is the text of a config.json one of another library, and not ours?
+[[nodiscard]] bool is_foreign(std::string_view config);
+
+// What architectures share.
+/// Options of a mixer, written as settings are.
+[[nodiscard]] std::string text_of_option(double number);
+/// rope_base and the scaling of angles by the keys rope_theta and rope_scaling (or rope_parameters); `theta`: in their place.
+void rope_options(const ForeignConfig& config, Settings& options, double theta = 0);
+
+}  // namespace isomer

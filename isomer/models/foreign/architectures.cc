@@ -1,0 +1,15 @@
+#include "isomer/models/foreign/architecture.h"
+
+namespace isomer {
+
+namespace foreign {
+extern const Architecture bert, gemma3, gpt2, llama, mamba, mamba2, vit;
+}
+
+const std::vector<const Architecture*>& architectures() {
+  static const std::vector<const Architecture*> kAll{&foreign::bert,  &foreign::gemma3, &foreign::gpt2, &foreign::llama,
+                                                     &foreign::mamba, &foreign::mamba2, &foreign::vit};
+  return kAll;
+}
+
+}  // namespace isomer

@@ -1,0 +1,177 @@
+// Tiny models that other libraries made and ran (tools/foreign-goldens): the same outputs, streamed and at once, the same
+// gradients by their names, and the same file again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "isomer/base/error.h"
+#include "isomer/io/safetensors.h"
+#include "isomer/io/text.h"
+#include "isomer/models/cost.h"
+#include "isomer/models/foreign/architecture.h"
+#include "isomer/models/logits.h"
+#include "isomer/models/model_folder.h"
+#include "tests/error_of.h"
+#include "tests/temporary_folder.h"
+
+namespace isomer {
+namespace {
+
+namespace fs = std::filesystem;
+using tests::error_of;
+constexpr double kOutputs = 1e-4, kGradients = 1e-3;
+
+fs::path goldens() { return fs::path(ISOMER_SOURCE_DIR) / "tests/goldens/foreign"; }
+
+std::vector<std::string> golden_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(goldens())) names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The largest difference over the largest number wanted, which is at least `least`.
+double distance(const Tensor& got, const Tensor& want, double least = 1e-30) {
+  if (got.shape() != want.shape()) return std::numeric_limits<double>::infinity();
+  double worst = 0, largest = least;
+  for (Index i = 0; i < want.size(); ++i) {
+    worst = std::max(worst, std::abs(double(got.data<float>()[i]) - double(want.data<float>()[i])));
+    largest = std::max(largest, std::abs(double(want.data<float>()[i])));
+  }
+  return worst / largest;
+}
+
+class ForeignModel : public ::testing::TestWithParam<std::string> {
+ protected:
+  ForeignModel() : want_(read_safetensors(folder() + "/expected.safetensors")), model_(load_model(folder())) {
+    for (const char* name : {"tokens", "pixels", "mask", "types", "targets"})
+      if (const auto found = want_.find(name); found != want_.end()) in_.emplace(name, found->second.clone());
+  }
+  static std::string folder() { return (goldens() / GetParam()).string(); }
+  void expect(const Tensors& got, const std::string& name, double limit, double least = 1e-30) {
+    const auto want = want_.find(name);
+    if (want == want_.end()) return;
+    ASSERT_TRUE(got.contains(name)) << name;
+    EXPECT_LE(distance(got.at(name), want->second, least), limit) << name;
+  }
+  Tensors want_, in_;
+  std::unique_ptr<LoadedModel> model_;
+  Context context_{1};
+};
+
+TEST_P(ForeignModel, ComputesWhatItsLibraryDoes) {
+  const bool trains = in_.contains("targets");
+  const Tensors got = logits_of(*model_, in_, {.gradients = trains}, context_);
+  for (const char* name : {"hidden", "logits", "loss"}) expect(got, name, kOutputs);
+  int gradients = 0;
+  for (const auto& [name, want] : want_)
+    // Some are zero but for rounding: softmax does not see a bias of its keys.
+    if (name.starts_with("grad.")) ++gradients, expect(got, name, kGradients, 1e-3);
+  EXPECT_TRUE(!trains || gradients > 5) << gradients;
+}
+
+TEST_P(ForeignModel, IsAModelOfOursToo) {
+  const ModelConfig& config = model_->model.config();
+  EXPECT_EQ(cost_of(config, 8).parameters, model_->parameters.trained_size());
+  const ModelConfig read = model_config(to_json(config), "config.json");
+  const LoadedModel again(read, model_->parameters.tensors(), nullptr);
+  EXPECT_EQ(again.parameters.fingerprint(), model_->parameters.fingerprint());
+}
+
+TEST_P(ForeignModel, StreamsTheSame) {
+  if (model_->model.config().kind != ModelKind::language) GTEST_SKIP() << "reads whole inputs";
+  const Tensors got = logits_of(*model_, in_, {.stream = true}, context_);
+  for (const char* name : {"hidden", "logits"}) expect(got, name, kOutputs);
+}
+
+TEST_P(ForeignModel, IsWrittenWithItsOwnNames) {
+  const tests::TemporaryFolder to;
+  save_model(to.path.string(), *model_);
+  const Tensors before = read_safetensors(folder() + "/model.safetensors"),
+                after = read_safetensors((to.path / "model.safetensors").string());
+  for (const auto& [name, tensor] : after) {
+    ASSERT_TRUE(before.contains(name)) << name;
+    EXPECT_LE(distance(tensor, before.at(name)), 1e-6) << name;
+  }
+  EXPECT_EQ(read_text((to.path / "config.json").string()), read_text(folder() + "/config.json"));
+  const auto again = load_model(to.path.string());
+  expect(logits_of(*again, in_, {}, context_), "hidden", kOutputs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Goldens, ForeignModel, ::testing::ValuesIn(golden_names()), [](const auto& name) {
+  std::string word = name.param;
+  std::ranges::replace(word, '-', '_');
+  return word;
+});
+
+/// The folder of a golden with other texts in its config.
+class Changed {
+ public:
+  Changed(const std::string& name, const std::vector<std::pair<std::string, std::string>>& changes) {
+    fs::copy(goldens() / name, folder_.path, fs::copy_options::overwrite_existing | fs::copy_options::recursive);
+    const std::string path = (folder_.path / "config.json").string();
+    Json config = Json::parse(read_text(path), path);
+    for (const auto& [key, value] : changes) config.set(key, Json::parse(value, key));
+    write_text(path, config.dump(1));
+  }
+  [[nodiscard]] std::string error() const {
+    std::string text = error_of([&] { (void)load_model(folder_.path.string()); });
+    const std::string place = folder_.path.string() + "/";
+    if (const std::size_t at = text.find(place); at != std::string::npos) text.erase(at, place.size());
+    return text;
+  }
+  [[nodiscard]] const fs::path& path() const { return folder_.path; }
+
+ private:
+  tests::TemporaryFolder folder_;
+};
+
+TEST(ForeignErrors, NameWhatIsNotSupported) {
+  const auto error = [](const char* key, const char* value) { return Changed("llama", {{key, value}}).error(); };
+  EXPECT_EQ(error("hidden_act", "\"relu\""), "config.json: hidden_act: expected silu, got relu");
+  EXPECT_EQ(error("num_hidden_layers", "0"),
+            "config.json: num_hidden_layers: expected a whole number from 1 to 2147483647, got 0");
+  EXPECT_EQ(error("hidden_size", "\"wide\""),
+            "config.json: hidden_size: expected a whole number from 1 to 2147483647, got \"wide\"");
+  EXPECT_EQ(error("vocab_size", "1e300").substr(0, 25), "config.json: vocab_size: ");
+  EXPECT_TRUE(error("model_type", "\"llamma\"").starts_with("config.json: model_type: expected one of "));
+  EXPECT_EQ(error("rope_parameters", "{\"rope_type\": \"yarn\"}"),
+            "config.json: rope_parameters: rope_type: expected default, linear or llama3, got yarn");
+}
+
+TEST(ForeignErrors, ListWeightsThatAreNotThere) {
+  EXPECT_EQ(Changed("llama", {{"num_hidden_layers", "1"}}).error(),
+            "model.safetensors: unknown weights: model.layers.1.input_layernorm.weight, model.layers.1.mlp.down_proj.weight, "
+            "model.layers.1.mlp.gate_proj.weight, model.layers.1.mlp.up_proj.weight, "
+            "model.layers.1.post_attention_layernorm.weight, model.layers.1.self_attn.k_proj.weight, "
+            "model.layers.1.self_attn.o_proj.weight, model.layers.1.self_attn.q_proj.weight and 1 more");
+  EXPECT_TRUE(Changed("llama", {{"intermediate_size", "25"}})
+                  .error()
+                  .starts_with("model.safetensors: of another shape: model.layers.0.mlp.down_proj.weight [16, 24] for "
+                               "layers.0.mlp.down.weight [16, 25], "));
+  const Changed cut("llama", {});
+  fs::resize_file(cut.path() / "model.safetensors", 1000);
+  EXPECT_NE(cut.error(), "");
+}
+
+TEST(SentenceEncoders, TakeTheVectorThatTheirFolderNames) {
+  const Changed folder("bert-encoder", {});
+  const auto pool = [&] { return load_model(folder.path().string())->model.config().pool; };
+  EXPECT_EQ(pool(), Pool::mean);
+  fs::create_directory(folder.path() / "1_Pooling");
+  const std::string path = (folder.path() / "1_Pooling/config.json").string();
+  write_text(path, "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}");
+  EXPECT_EQ(pool(), Pool::first);
+  write_text(path, "{\"pooling_mode_max_tokens\": true}");
+  EXPECT_EQ(folder.error(), "1_Pooling/config.json: pooling_mode_max_tokens: expected the mean, the first or the last token");
+}
+
+TEST(Architectures, AreInTheOrderOfTheAlphabet) {
+  EXPECT_TRUE(std::ranges::is_sorted(architectures(), {}, [](const Architecture* one) { return one->name; }));
+}
+
+}  // namespace
+}  // namespace isomer
