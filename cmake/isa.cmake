@@ -57,7 +57,7 @@ function(isomer_isa_objects target)
 endfunction()
 
 function(isomer_source_flags)
-  # Tables of names and sizes, specs, rows, and what only calls kernels: all but base, kernels, laws and tasks, and dynamical systems.
+  # Tables of names and sizes, specs, rows, and what only calls kernels: all but base, kernels, laws and tasks, dynamical systems, and quantised numbers.
   set(plain "_law\\.cc$|/isomer/(mixers|autograd|nn|models|bench|explore|report|study|train)/|/generated/|/(json|table)\\.cc$")
   if(ISOMER_SANITIZE)
     string(APPEND plain "|/isomer/tasks/")
@@ -65,7 +65,7 @@ function(isomer_source_flags)
     string(APPEND plain "|/isomer/io/")
   endif()
   foreach(file IN LISTS ARGN)
-    if(file MATCHES "${plain}" AND NOT file MATCHES "/mixers/dsf_[a-z]+\\.cc$")
+    if(file MATCHES "${plain}" AND NOT file MATCHES "/mixers/dsf_[a-z]+\\.cc$|_dequantise\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ISOMER_PLAIN_FLAGS}")
       if(ISOMER_SANITIZE)  # -O0 cannot read headers that were compiled with optimisation
         set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)

@@ -1,18 +1,13 @@
 #include "isomer/io/safetensors_map.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <mutex>
 
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
 #include "isomer/io/bytes.h"
+#include "isomer/io/mapping.h"
 #include "isomer/io/safetensors_header.h"
 
 namespace isomer {
@@ -22,59 +17,6 @@ namespace fs = std::filesystem;
 constexpr const char* kFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr std::size_t kLongestIndex = 100'000'000;
-
-/// Why the last system call failed.
-std::string reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe)
-
-/// A file that stays open, and its bytes.
-class Mapping {
- public:
-  explicit Mapping(fs::path path) : path_(std::move(path)) {
-    // Not blocking, so that a pipe nobody writes to is refused instead of waited for.
-    file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file_ < 0) refuse(reason());
-    try {
-      map();
-    } catch (...) {
-      ::close(file_);
-      throw;
-    }
-  }
-  ~Mapping() {
-    ::munmap(data_, size_);
-    ::close(file_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  [[nodiscard]] const std::byte* data() const { return static_cast<const std::byte*>(data_); }
-  [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-  [[noreturn]] void refuse(const std::string& why) const { throw Error("cannot read " + path_.string() + ": " + why); }
-  /// Reading a page that the file no longer has would end the program.
-  void expect_whole() const {
-    struct stat info {};
-    if (::fstat(file_, &info) != 0) refuse(reason());
-    if (std::uint64_t(info.st_size) < size_)
-      refuse("the file became shorter: expected " + std::to_string(size_) + " bytes, got " + std::to_string(info.st_size));
-  }
-
- private:
-  void map() {
-    struct stat info {};
-    if (::fstat(file_, &info) != 0) refuse(reason());
-    if (!S_ISREG(info.st_mode)) refuse("expected a regular file");
-    size_ = std::size_t(info.st_size);
-    if (size_ < 8) refuse("safetensors: expected at least 8 bytes, got " + std::to_string(size_));
-    data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_, 0);
-    if (data_ == MAP_FAILED) refuse(reason());
-  }
-
-  fs::path path_;
-  int file_ = -1;
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 /// A tensor in a mapping.
 struct Mapped {
@@ -87,6 +29,7 @@ using All = std::map<std::string, Mapped, std::less<>>;
 
 All open_file(const fs::path& path, Metadata& metadata) {
   const auto file = std::make_shared<const Mapping>(path);
+  if (file->size() < 8) file->refuse("safetensors: expected at least 8 bytes, got " + std::to_string(file->size()));
   All all;
   try {
     std::array<std::uint8_t, 8> prefix{};
