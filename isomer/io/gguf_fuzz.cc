@@ -34,8 +34,9 @@ void dequantise(const isomer::GgufTensor& tensor) {
   isomer::Index numbers = 1;
   for (const isomer::Index size : tensor.shape) numbers *= size;
   if (blocks * block.numbers != numbers) std::abort();
-  std::vector<float> floats(std::size_t(numbers));
-  std::vector<isomer::Bf16> halves(std::size_t(numbers));
+  const auto count = std::size_t(numbers);
+  std::vector<float> floats(count);
+  std::vector<isomer::Bf16> halves(count);
   isomer::dequantise(tensor.type, tensor.bytes.data(), blocks, floats.data());
   isomer::dequantise(tensor.type, tensor.bytes.data(), blocks, halves.data());
 }
