@@ -124,6 +124,7 @@ struct CommandEntry {
 [[nodiscard]] Command study_command(Options& options);
 [[nodiscard]] Command report_command(Options& options);
 [[nodiscard]] Command explore_command(Options& options);
+[[nodiscard]] Command run_command(Options& options);
 [[nodiscard]] Command completion_command(Options& options);
 
 }  // namespace isomer::cli

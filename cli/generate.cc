@@ -1,4 +1,6 @@
 // isomer generate: text or tokens streamed from a language model.
+#include "cli/generate.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,22 +14,13 @@
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/text.h"
 #include "isomer/kernels/gemm/peak.h"
+#include "isomer/models/tokenizers/chat.h"
 #include "isomer/train/generator.h"
 
 namespace isomer::cli {
 
 namespace {
-struct Request {
-  std::string model;
-  std::vector<std::string> prompts, prompt_files;
-  std::string prompt_lines, load_state, save_state;
-  Index tokens = 200;
-  SampleOptions sample{.temperature = 0.8};
-  std::uint64_t seed = 1;
-  std::string weights = "float32";
-  bool interactive = false, json = false, stats = false;
-  int threads = 0;
-};
+using Request = GenerateRequest;
 
 std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
 
@@ -46,9 +39,25 @@ std::vector<std::string> prompts_of(const Request& request) {
   return all;
 }
 
-std::vector<std::int64_t> tokens_of(const std::string& prompt, const Tokenizer& tokenizer) {
+bool ends(const LoadedModel& loaded, std::int64_t token) { return std::ranges::find(loaded.ends, token) != loaded.ends.end(); }
+
+/// `first`: nothing came before, so that it begins as the model was taught.
+std::vector<std::int64_t> encoded(const std::string& prompt, const LoadedModel& loaded, bool chat, bool first) {
+  const Tokenizer& tokenizer = *loaded.tokenizer;
+  if (chat) {
+    if (loaded.chat_template.empty()) throw Error("expected a model that was taught conversations for --chat, got another");
+    const ChatMessage question{"user", prompt};
+    return tokenizer.encode(chat_text(chat_template_from(loaded.chat_template), {&question, 1}));
+  }
+  if (!first) return tokenizer.encode(prompt);
+  std::vector<std::int64_t> tokens = tokenizer.encode_input(prompt).tokens;
+  if (tokens.size() > 1 && ends(loaded, tokens.back())) tokens.pop_back();
+  return tokens;
+}
+
+std::vector<std::int64_t> tokens_of(const std::string& prompt, const LoadedModel& loaded, const Request& request) {
   try {
-    std::vector<std::int64_t> tokens = tokenizer.encode(prompt);
+    std::vector<std::int64_t> tokens = encoded(prompt, loaded, request.chat, request.load_state.empty());
     if (tokens.empty()) throw Error("expected at least one token, got none");
     return tokens;
   } catch (const Error& problem) {
@@ -83,10 +92,17 @@ void save(const Generator& generator, const Request& request) {
   }
 }
 
-/// One piece of a conversation: the sequence goes on after `prompt`, and what it says is printed as it comes.
-void speak(Generator& generator, const Tokenizer& tokenizer, Index tokens) {
-  for (Index i = 0; i < tokens; ++i) std::cout << tokenizer.decode_next(generator.next()) << std::flush;
+/// One piece of a conversation, printed as it comes, up to where the model ends it. How many tokens it took.
+Index speak(Generator& generator, const LoadedModel& loaded, Index tokens) {
+  Index said = 0;
+  while (said < tokens) {
+    const std::span<const std::int64_t> next = generator.next();
+    ++said;
+    if (ends(loaded, next[0])) break;
+    std::cout << loaded.tokenizer->decode_next(next) << std::flush;
+  }
   std::cout << std::endl;
+  return said;
 }
 
 /// A line in, its continuation out, until the end of standard input. A line that cannot be read costs nothing but a complaint.
@@ -98,10 +114,10 @@ int converse(Generator& generator, const LoadedModel& loaded, const Request& req
     // An empty one lets it go on, once there is something to go on from.
     if (line.empty() && generator.sequences() == 0) continue;
     try {
-      const std::vector<std::int64_t> tokens = loaded.tokenizer->encode(line);
+      const std::vector<std::int64_t> tokens = encoded(line, loaded, request.chat, generator.sequences() == 0);
       require_positions(generator, loaded.model.config(), Index(tokens.size()), request.tokens);
       generator.read({tokens});
-      speak(generator, *loaded.tokenizer, request.tokens);
+      (void)speak(generator, loaded, request.tokens);
     } catch (const Error& problem) {
       std::cerr << "isomer generate: " << problem.what() << std::endl;
     }
@@ -113,6 +129,7 @@ int converse(Generator& generator, const LoadedModel& loaded, const Request& req
 struct Continuation {
   std::string prompt;
   std::vector<std::int64_t> tokens;
+  bool ended = false;
 };
 
 /// Several are printed when all are there.
@@ -132,7 +149,7 @@ void generate_once(Generator& generator, const LoadedModel& loaded, const Reques
   std::vector<std::vector<std::int64_t>> tokens;
   Index longest = 0, read = 0;
   for (const std::string& prompt : prompts) {
-    tokens.push_back(tokens_of(prompt, tokenizer));
+    tokens.push_back(tokens_of(prompt, loaded, request));
     read += Index(tokens.back().size());
     longest = std::max(longest, Index(tokens.back().size()));
   }
@@ -141,16 +158,22 @@ void generate_once(Generator& generator, const LoadedModel& loaded, const Reques
   if (!prompts.empty()) generator.read(tokens);
   const double prefill = watch_prefill.seconds(), state_before = double(generator.state_bytes());
   const bool streams = generator.sequences() == 1 && !request.json;
-  if (streams && tokenizer.is_text() && !prompts.empty()) std::cout << prompts[0] << std::flush;
+  if (streams && tokenizer.is_text() && !prompts.empty() && !request.chat) std::cout << prompts[0] << std::flush;
   std::vector<Continuation> all(std::size_t(generator.sequences()));
   for (std::size_t i = 0; i < prompts.size(); ++i) all[i].prompt = prompts[i];
   const Stopwatch watch_decode;
-  if (streams) speak(generator, tokenizer, request.tokens);
-  for (Index i = 0; !streams && i < request.tokens; ++i) {
+  Index said = streams ? speak(generator, loaded, request.tokens) : 0;
+  std::size_t ended = 0;
+  for (; !streams && said < request.tokens && ended < all.size(); ++said) {
     const std::span<const std::int64_t> next = generator.next();
-    for (std::size_t k = 0; k < next.size(); ++k) all[k].tokens.push_back(next[k]);
+    for (std::size_t k = 0; k < next.size(); ++k) {
+      if (all[k].ended) continue;
+      all[k].ended = ends(loaded, next[k]);
+      ended += all[k].ended ? 1 : 0;
+      if (!all[k].ended) all[k].tokens.push_back(next[k]);
+    }
   }
-  const double decode = watch_decode.seconds(), steps = double(request.tokens) / decode;
+  const double decode = watch_decode.seconds(), steps = double(said) / decode;
   if (!streams) print(all, tokenizer, request, context);
   if (request.stats)
     std::cerr << "prefill " << formatted("%.0f", double(read) / prefill) << " tokens/s, decode "
@@ -162,24 +185,24 @@ void generate_once(Generator& generator, const LoadedModel& loaded, const Reques
               << "\n";
 }
 
-int generate_request(const Request& request) {
+}  // namespace
+
+int generate(const LoadedModel& loaded, const GenerateRequest& request) {
   Context context(request.threads);
-  const auto loaded = load_model(request.model, request.weights == "bf16" ? Type::bf16 : Type::f32);
-  const ModelKind kind = loaded->model.config().kind;
+  const ModelKind kind = loaded.model.config().kind;
   if (kind != ModelKind::language)
     throw Error(request.model + ": expected a language model, got a " + std::string(name_of(kind)));
-  Generator generator(*loaded, request.sample, request.seed, context);
+  Generator generator(loaded, request.sample, request.seed, context);
   if (!request.load_state.empty()) generator.load(request.load_state);
-  if (request.interactive) return (void)prompts_of(request), converse(generator, *loaded, request);
-  generate_once(generator, *loaded, request, context);
+  if (request.interactive) return (void)prompts_of(request), converse(generator, loaded, request);
+  generate_once(generator, loaded, request, context);
   save(generator, request);
   return kDone;
 }
-}  // namespace
 
 Command generate_command(Options& options) {
   auto request = std::make_shared<Request>();
-  options.add("model", request->model, "Folder of a run or of a model").required();
+  options.add("model", request->model, "Folder of a run or of a model, also of Hugging Face, or a GGUF file").required();
   options
       .add("--prompt", request->prompts,
            "Text to go on from; words or token numbers where the model has those; - is standard input. May be repeated")
@@ -189,6 +212,7 @@ Command generate_command(Options& options) {
   options.add("--prompt-lines", request->prompt_lines, "A file with a prompt a line").value("FILE");
   options.flag("--interactive", request->interactive,
                "A line in, its continuation out, the state kept, until the end of standard input (Ctrl-D)");
+  options.flag("--chat", request->chat, "Prompts are what a user says to a model that was taught conversations");
   options.add("--load-state", request->load_state, "Go on from a saved state; several prompts after one sequence fork it")
       .value("FILE");
   options.add("--save-state", request->save_state, "Where the state goes at the end").value("FILE");
@@ -207,7 +231,8 @@ Command generate_command(Options& options) {
       "Example:\n  isomer generate runs/text --prompt \"The \" --tokens 300 --stats\n"
       "  isomer generate runs/text --prompt-file book.txt --tokens 0 --save-state book.state\n"
       "  isomer generate runs/text --load-state book.state --prompt \"Who \" --prompt \"Why \"");
-  return [request] { return generate_request(*request); };
+  return
+      [request] { return generate(*load_model(request->model, request->weights == "bf16" ? Type::bf16 : Type::f32), *request); };
 }
 
 }  // namespace isomer::cli

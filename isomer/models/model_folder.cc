@@ -5,6 +5,8 @@
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
 #include "isomer/models/foreign/architecture.h"
+#include "isomer/models/foreign/gguf_model.h"
+#include "isomer/models/tokenizers/chat.h"
 
 namespace isomer {
 
@@ -14,12 +16,17 @@ LoadedModel::LoadedModel(const ModelConfig& config, const TensorViews& weights, 
   parameters.assign(weights);
 }
 
-LoadedModel::LoadedModel(const ModelConfig& config, Foreign from, std::unique_ptr<const Tokenizer> reader, Type storage)
-    : parameters(storage), model(config, parameters), tokenizer(std::move(reader)), foreign(std::move(from)) {
+LoadedModel::LoadedModel(const ModelConfig& config, const WeightTable& table, const TensorViews& theirs,
+                         std::unique_ptr<const Tokenizer> reader, Type storage)
+    : parameters(storage), model(config, parameters), tokenizer(std::move(reader)) {
   std::vector<WeightShape> shapes;
   for (const Parameter<float>& p : parameters.all()) shapes.push_back({p.name(), p.spec.shape});
-  const TensorViews theirs = foreign->weights.views();
-  parameters.assign(take_weights(foreign->table, shapes, theirs).views);
+  parameters.assign(take_weights(table, shapes, theirs).views);
+}
+
+LoadedModel::LoadedModel(const ModelConfig& config, Foreign from, std::unique_ptr<const Tokenizer> reader, Type storage)
+    : LoadedModel(config, from.table, from.weights.views(), std::move(reader), storage) {
+  foreign = std::move(from);
 }
 
 namespace {
@@ -45,9 +52,35 @@ std::unique_ptr<LoadedModel> with_place(const std::string& folder, Make make) {
     throw Error(folder + "/model.safetensors" + ": " + problem.what());
   }
 }
+std::unique_ptr<LoadedModel> load_gguf(const std::string& path, Type storage) {
+  GgufModel file = read_gguf_model(path);
+  const ForeignConfig theirs(file.config, path);
+  const Architecture& architecture = find_architecture(theirs);
+  const ModelConfig config = architecture.model(theirs);
+  try {
+    // The weights by our names, which are views into theirs.
+    const WeightTable table = weights_of(architecture, theirs);
+    auto loaded = std::make_unique<LoadedModel>(config, table, views_of(file.weights), std::move(file.tokenizer), storage);
+    loaded->ends = std::move(file.ends);
+    loaded->chat_template = std::move(file.chat_template);
+    return loaded;
+  } catch (const Error& problem) {
+    throw Error(path + ": " + problem.what());
+  }
+}
+
+/// Of config.json and tokenizer_config.json.
+void read_speech(const std::string& folder, const ForeignConfig& config, LoadedModel& loaded) {
+  if (const Json* end = config.find("eos_token_id"); end != nullptr)
+    for (const Json& one : end->is_array() ? end->items() : Json::Array{*end})
+      if (one.is_integer()) loaded.ends.push_back(one.integer());
+  const std::string path = folder + "/tokenizer_config.json";
+  if (std::filesystem::exists(path)) loaded.chat_template = chat_template_of_config(read_text(path), path);
+}
 }  // namespace
 
 std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage) {
+  if (const std::string gguf = find_gguf(path); !gguf.empty()) return load_gguf(gguf, storage);
   const std::string folder = find_model(path), name = folder + "/config.json";
   MappedModelFiles files = map_model_files(folder);
   const auto tokenizer_for = [&](const ModelConfig& config) -> std::unique_ptr<const Tokenizer> {
@@ -66,8 +99,10 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage) {
   if (config.kind == ModelKind::embedding) read_pooling(folder + "/1_Pooling/config.json", config);
   std::unique_ptr<const Tokenizer> tokenizer = tokenizer_for(config);
   Foreign from{files.config, weights_of(architecture, theirs), files.weights};
-  return with_place(folder,
-                    [&] { return std::make_unique<LoadedModel>(config, std::move(from), std::move(tokenizer), storage); });
+  auto loaded =
+      with_place(folder, [&] { return std::make_unique<LoadedModel>(config, std::move(from), std::move(tokenizer), storage); });
+  read_speech(folder, theirs, *loaded);
+  return loaded;
 }
 
 void save_model(const std::string& folder, const LoadedModel& model) {

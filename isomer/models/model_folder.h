@@ -32,17 +32,22 @@ struct LoadedModel {
               Type storage = Type::f32);
   LoadedModel(const ModelConfig& config, const Tensors& weights, std::unique_ptr<const Tokenizer> reader)
       : LoadedModel(config, views_of(weights), std::move(reader)) {}
-  /// One of another library. Throws Error listing weights that are missing, unknown or of another shape.
+  /// Of another library's weights by their names. Throws Error listing those that are missing, unknown or of another shape.
+  LoadedModel(const ModelConfig& config, const WeightTable& table, const TensorViews& theirs,
+              std::unique_ptr<const Tokenizer> reader, Type storage = Type::f32);
+  /// The same, which can be written again with their names.
   LoadedModel(const ModelConfig& config, Foreign from, std::unique_ptr<const Tokenizer> reader, Type storage = Type::f32);
 
   Parameters<float> parameters;
   Model<float> model;
   std::unique_ptr<const Tokenizer> tokenizer;  // null: the inputs are vectors
   std::optional<Foreign> foreign = {};         // of a folder that is not one of ours
+  std::vector<std::int64_t> ends = {};         // tokens that end what a model of another library says
+  std::string chat_template = {};              // how it was taught conversations (tokenizers/chat.h); empty: it was not
 };
 
-/// From a model's folder or from that of a run. Weights go from the file, which is mapped, to where they stay. Throws Error as
-/// find_model() and map_model_files() do.
+/// From a model's folder, from that of a run, or from a GGUF file (foreign/gguf_model.h). Weights go from the file, which is
+/// mapped, to where they stay. Throws Error as find_model() and map_model_files() do.
 [[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage = Type::f32);
 /// Makes the folder if need be: one of ours, or that of Hugging Face where the model is from one. Throws Error "cannot write …".
 void save_model(const std::string& folder, const LoadedModel& model);

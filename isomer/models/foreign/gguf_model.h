@@ -1,0 +1,27 @@
+#pragma once
+// A model in a GGUF file, as the folder of Hugging Face that it was made of: a config.json, weights by their names there, a
+// tokenizer. Llama, Qwen2 and Qwen3.
+//
+//   const GgufModel model = read_gguf_model("SmolLM2-135M-Instruct.Q4_1.gguf");
+#include <memory>
+#include <string>
+
+#include "isomer/base/tensor.h"
+#include "isomer/models/tokenizer.h"
+
+namespace isomer {
+
+struct GgufModel {
+  std::string config;  // the text of a config.json
+  Tensors weights;     // dequantised, F32
+  std::unique_ptr<const Tokenizer> tokenizer;
+  std::vector<std::int64_t> ends = {};  // tokens that end what it says
+  std::string chat_template;            // empty: it has none
+};
+
+/// Is the path such a file, or a folder with one and no config.json? The path of the file; else empty.
+[[nodiscard]] std::string find_gguf(const std::string& path);
+/// Throws Error "PATH: …" for an architecture that we do not have, or a tensor or key that is not there.
+[[nodiscard]] GgufModel read_gguf_model(const std::string& path);
+
+}  // namespace isomer
