@@ -40,7 +40,7 @@ std::vector<std::string> texts_of(const Request& request) {
 
 Row classified(const LoadedModel& loaded, const std::string& text, Context& context) {
   const ModelConfig& config = loaded.model.config();
-  std::vector<std::int64_t> tokens = loaded.tokenizer->encode(text);
+  std::vector<std::int64_t> tokens = loaded.tokenizer->encode_input(text).tokens;
   if (tokens.empty()) throw Error("--text: expected at least one token, got none");
   // As in training, where what is longer is cut off.
   if (config.length > 0 && Index(tokens.size()) > config.length) tokens.resize(std::size_t(config.length));

@@ -214,6 +214,29 @@ def accumulated(top):
         expect(abs(a["loss"] - b["loss"]) < 1e-3 * a["loss"], f"another loss: {a} {b}")
 
 
+def foreign(top):
+    """Models of Hugging Face and in GGUF files, as the tests of isomer/models/foreign have them."""
+    goldens = Path(__file__).parent / "goldens"
+    said = isomer("run", goldens / "foreign" / "llama", "--prompt", "3 4 5", "--tokens", 4, "--temperature", 0)
+    expect(said.returncode == 0 and len(said.stdout.split()) == 4, said.stdout + said.stderr)
+    same = isomer("run", goldens / "gguf" / "llama.gguf", "--prompt", "a", "--tokens", 3, "--temperature", 0, "--json")
+    row = json.loads(same.stdout)["rows"][0]
+    expect(same.returncode == 0 and len(row["tokens"]) <= 3, same.stdout + same.stderr)
+    write(top / "three.safetensors", {"tokens": ("I64", [1, 3], "q", [3, 4, 5])})
+    out = isomer("logits", goldens / "foreign" / "bert", "--tokens", top / "three.safetensors", "--output", top / "bert.safetensors")
+    expect(out.returncode == 0 and read(top / "bert.safetensors")[0]["logits"]["shape"] == [1, 3, 19], out.stderr)
+    for name, error in {"bert": "isomer run: expected a tokenizer with a mask, got one without\n",
+                        "bert-encoder": "isomer run: --prompt: expected two texts or more to compare, got 1\n"}.items():
+        refused = isomer("run", goldens / "foreign" / name, "--prompt", "3 4")
+        expect(refused.returncode == 2 and refused.stderr == error, refused.stderr)
+    alike = isomer("run", goldens / "foreign" / "bert-encoder", "--prompt", "3 4", "--prompt", "3 4", "--json")
+    expect(abs(json.loads(alike.stdout)["rows"][0]["cosine"] - 1) < 1e-5, alike.stdout + alike.stderr)
+    chat = isomer("run", goldens / "foreign" / "llama", "--chat", "--prompt", "3")
+    expect(chat.returncode == 2 and "expected a model that was taught conversations" in chat.stderr, chat.stderr)
+    vision = isomer("run", goldens / "foreign" / "vit", "--prompt", "3")
+    expect(vision.returncode == 2 and "isomer classify and isomer logits run others" in vision.stderr, vision.stderr)
+
+
 def main():
     with tempfile.TemporaryDirectory() as top:
         top = Path(top)
@@ -226,7 +249,8 @@ def main():
         started(top)
         spoiled(top)
         accumulated(top)
-    print("models_test: moved, resumed, looked at, started from, spoiled, in parts")
+        foreign(top)
+    print("models_test: moved, resumed, looked at, started from, spoiled, in parts, of other libraries")
 
 
 if __name__ == "__main__":

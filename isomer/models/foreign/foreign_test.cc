@@ -12,6 +12,7 @@
 #include "isomer/io/text.h"
 #include "isomer/models/cost.h"
 #include "isomer/models/foreign/architecture.h"
+#include "isomer/models/foreign/gguf_model.h"
 #include "isomer/models/logits.h"
 #include "isomer/models/model_folder.h"
 #include "tests/error_of.h"
@@ -155,6 +156,26 @@ TEST(ForeignErrors, ListWeightsThatAreNotThere) {
   const Changed cut("llama", {});
   fs::resize_file(cut.path() / "model.safetensors", 1000);
   EXPECT_NE(cut.error(), "");
+}
+
+TEST(GgufModels, AreTheFoldersTheyWereMadeOf) {
+  const std::string file = (goldens().parent_path() / "gguf/llama.gguf").string();
+  const auto model = load_model(file);
+  const Tensors want = read_safetensors((goldens() / "llama/expected.safetensors").string());
+  Tensors in;
+  in.emplace("tokens", want.at("tokens").clone());
+  Context context(1);
+  EXPECT_LE(distance(logits_of(*model, in, {}, context).at("logits"), want.at("logits")), kOutputs);
+  EXPECT_EQ(model->ends, std::vector<std::int64_t>{2});
+  EXPECT_EQ(model->tokenizer->encode_input("ab").tokens, (std::vector<std::int64_t>{1, 3, 4, 5}));
+
+  const tests::TemporaryFolder folder;
+  fs::copy(file, folder.path / "a.gguf");
+  EXPECT_EQ(find_gguf(folder.path.string()), (folder.path / "a.gguf").string());
+  fs::copy(file, folder.path / "b.gguf");
+  EXPECT_EQ(find_gguf(folder.path.string()), "") << "which of them?";
+  const std::string types = (goldens().parent_path() / "gguf/types.gguf").string();
+  EXPECT_TRUE(error_of([&] { (void)load_model(types); }).starts_with(types + ": "));
 }
 
 TEST(SentenceEncoders, TakeTheVectorThatTheirFolderNames) {
