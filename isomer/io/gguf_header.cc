@@ -226,7 +226,8 @@ namespace {
 /// f(value) for every value of an entry of numbers; false for other entries.
 template <class F>
 bool for_numbers(const GgufEntry& entry, F&& f) {
-  const auto each = [&]<class T>(T value) {
+  const auto each = [&]<class T>() {
+    T value{};
     for (std::size_t i = 0; i < entry.count; ++i) {
       std::memcpy(&value, entry.bytes.data() + i * sizeof(T), sizeof(T));
       f(value);
@@ -235,16 +236,16 @@ bool for_numbers(const GgufEntry& entry, F&& f) {
   };
   switch (entry.kind) {
     case GgufKind::u8:
-    case GgufKind::boolean: return each(std::uint8_t());
-    case GgufKind::i8: return each(std::int8_t());
-    case GgufKind::u16: return each(std::uint16_t());
-    case GgufKind::i16: return each(std::int16_t());
-    case GgufKind::u32: return each(std::uint32_t());
-    case GgufKind::i32: return each(std::int32_t());
-    case GgufKind::f32: return each(float());
-    case GgufKind::u64: return each(std::uint64_t());
-    case GgufKind::i64: return each(std::int64_t());
-    case GgufKind::f64: return each(double());
+    case GgufKind::boolean: return each.template operator()<std::uint8_t>();
+    case GgufKind::i8: return each.template operator()<std::int8_t>();
+    case GgufKind::u16: return each.template operator()<std::uint16_t>();
+    case GgufKind::i16: return each.template operator()<std::int16_t>();
+    case GgufKind::u32: return each.template operator()<std::uint32_t>();
+    case GgufKind::i32: return each.template operator()<std::int32_t>();
+    case GgufKind::f32: return each.template operator()<float>();
+    case GgufKind::u64: return each.template operator()<std::uint64_t>();
+    case GgufKind::i64: return each.template operator()<std::int64_t>();
+    case GgufKind::f64: return each.template operator()<double>();
     default: return false;
   }
 }
