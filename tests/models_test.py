@@ -233,6 +233,11 @@ def foreign(top):
     expect(abs(json.loads(alike.stdout)["rows"][0]["cosine"] - 1) < 1e-5, alike.stdout + alike.stderr)
     chat = isomer("run", goldens / "foreign" / "llama", "--chat", "--prompt", "3")
     expect(chat.returncode == 2 and "expected a model that was taught conversations" in chat.stderr, chat.stderr)
+    words = isomer("eval", goldens / "foreign" / "llama", "--task", "mqar", "--set", "task.vocabulary=19", "--set", "task.pairs=2",
+                   "--set", "task.length=16", "--examples", 4, "--json")
+    expect(words.returncode == 0 and json.loads(words.stdout)["rows"][0]["loss"] > 0, words.stdout + words.stderr)
+    alone = isomer("eval", goldens / "foreign" / "llama")
+    expect(alone.returncode == 2 and "a model of no run has no task of its own, expected --task" in alone.stderr, alone.stderr)
     vision = isomer("run", goldens / "foreign" / "vit", "--prompt", "3")
     expect(vision.returncode == 2 and "isomer classify and isomer logits run others" in vision.stderr, vision.stderr)
 

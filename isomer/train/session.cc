@@ -5,7 +5,9 @@
 
 #include "isomer/base/rng.h"
 #include "isomer/base/stopwatch.h"
+#include "isomer/io/files.h"
 #include "isomer/io/json.h"
+#include "isomer/models/model_folder.h"
 #include "isomer/nn/init.h"
 
 namespace isomer {
@@ -275,6 +277,19 @@ std::unique_ptr<Session> open_run(const std::string& path, Context& context) {
   const RunPath at = run_path(path);
   const RunFolder folder = RunFolder::open(at.run);
   return opened(read_recipe(folder.recipe_path()), folder.load_model(at.step), context);
+}
+
+std::unique_ptr<Session> open_model_on(const std::string& path, const std::string& task, Context& context) {
+  const auto loaded = load_model(path);
+  Recipe recipe;
+  recipe.task = task;
+  const std::string tokenizer = path + "/tokenizer.json";
+  const std::vector<OptionSpec> options = options_of(find_task(task));
+  if (std::ranges::any_of(options, [](const OptionSpec& option) { return option.name == "tokenizer"; }) && is_there(tokenizer))
+    recipe.task_settings["tokenizer"] = tokenizer;
+  auto session = std::make_unique<Session>(recipe, loaded->model.config(), context);
+  session->parameters().assign(loaded->parameters.tensors());
+  return session;
 }
 
 std::unique_ptr<Session> open_run_on(const std::string& path, const std::string& task, const Overrides& options,

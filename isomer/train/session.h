@@ -120,6 +120,9 @@ class Session {
 /// at and to evaluate; trainer.h resumes training. The data of its task is needed by evaluate() alone; load_model()
 /// (models/model_folder.h) gives the model without a session.
 [[nodiscard]] std::unique_ptr<Session> open_run(const std::string& path, Context& context);
+/// A model that belongs to no run (models/model_folder.h) on a task, whose options are at their defaults; texts are read by the
+/// model's own tokenizer where its folder has one.
+[[nodiscard]] std::unique_ptr<Session> open_model_on(const std::string& path, const std::string& task, Context& context);
 /// The run's weights on another task, or on its own (empty) with other options; see with_task(). Throws Error when its model
 /// cannot read the task's inputs or give its answers.
 [[nodiscard]] std::unique_ptr<Session> open_run_on(const std::string& path, const std::string& task, const Overrides& options,
