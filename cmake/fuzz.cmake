@@ -3,8 +3,8 @@
 set(ISOMER_FUZZ_LIBRARY ${PROJECT_SOURCE_DIR}/build/libisomer.a CACHE FILEPATH "The library, as `make build` makes it")
 file(GLOB READERS CONFIGURE_DEPENDS isomer/models/config*.cc isomer/models/tokenizer*.cc isomer/models/tokenizers/*.cc
      isomer/models/byte_pairs*.cc)
-foreach(name IN ITEMS base/error base/settings base/suggest base/tensor base/tensor_view io/idx io/json io/safetensors
-                      io/safetensors_header io/utf8)
+foreach(name IN ITEMS base/error base/settings base/suggest base/tensor base/tensor_view io/gguf io/gguf_dequantise
+                      io/gguf_header io/idx io/json io/mapping io/safetensors io/safetensors_header io/unicode io/utf8)
   list(APPEND READERS isomer/${name}.cc)
 endforeach()
 list(FILTER READERS EXCLUDE REGEX "_(test|fuzz|train)\\.cc$")

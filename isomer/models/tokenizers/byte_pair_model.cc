@@ -28,6 +28,16 @@ using Merges = std::unordered_map<std::uint64_t, Ranked, PairHash>;
 
 std::uint64_t key_of(std::int64_t left, std::int64_t right) { return (std::uint64_t(left) << 32) | std::uint64_t(right); }
 
+// What SentencePiece has in place of a space.
+constexpr std::string_view kMark = "▁";
+
+/// Where a space follows something else; npos: nowhere.
+std::size_t word_end(std::string_view piece) {
+  std::size_t at = 0;
+  while (piece.substr(at).starts_with(kMark)) at += kMark.size();
+  return piece.find(kMark, at);
+}
+
 class BytePairModel final : public PieceModel {
  public:
   BytePairModel(const Vocabulary& vocabulary, Merges merges, const Options& options)
@@ -37,8 +47,16 @@ class BytePairModel final : public PieceModel {
         bytes_(options.byte_fallback, vocabulary),
         byte_tokens_() {
     for (std::size_t byte = 0; byte < byte_tokens_.size(); ++byte) byte_tokens_[byte] = vocabulary.find(byte_characters()[byte]);
+    // A space that has a token ends unknown characters, too.
+    parted_ =
+        !options.byte_level && !options.ignore_merges && vocabulary.find(kMark) >= 0 &&
+        std::ranges::all_of(vocabulary.pieces(), [](const std::string& piece) { return word_end(piece) == std::string::npos; });
   }
   [[nodiscard]] std::string_view name() const override { return "byte-pairs"; }
+
+  [[nodiscard]] std::size_t part_size(std::string_view piece) const override {
+    return parted_ ? std::min(word_end(piece), piece.size()) : piece.size();
+  }
 
   void encode(std::string_view piece, Tokens& tokens, Scratch& scratch) const override {
     require(piece.size() < std::size_t(std::numeric_limits<std::int32_t>::max()), "tokenizer",
@@ -139,6 +157,7 @@ class BytePairModel final : public PieceModel {
   Options options_;
   ByteTokens bytes_;
   std::array<std::int32_t, 256> byte_tokens_;
+  bool parted_ = false;  // has no piece a space behind something else?
 };
 
 /// What would change the tokens in a way that is not ours.

@@ -13,6 +13,8 @@ constexpr std::string_view kHex = "0123456789ABCDEF";
 bool is_printable(int byte) { return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae; }
 }  // namespace
 
+std::string byte_piece(unsigned byte) { return {'<', '0', 'x', kHex[byte / 16], kHex[byte % 16], '>'}; }
+
 int byte_of(std::string_view piece) {
   if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return -1;
   const std::size_t high = kHex.find(piece[3]), low = kHex.find(piece[4]);
@@ -22,12 +24,7 @@ int byte_of(std::string_view piece) {
 ByteTokens::ByteTokens(bool used, const Vocabulary& vocabulary) : tokens_() {
   tokens_.fill(-1);
   if (!used) return;
-  std::string piece = "<0x00>";
-  for (std::size_t byte = 0; byte < kBytes; ++byte) {
-    piece[3] = kHex[byte / 16];
-    piece[4] = kHex[byte % 16];
-    tokens_[byte] = vocabulary.find(piece);
-  }
+  for (unsigned byte = 0; byte < kBytes; ++byte) tokens_[byte] = vocabulary.find(byte_piece(byte));
 }
 
 bool ByteTokens::have(std::string_view text) const {

@@ -11,6 +11,8 @@
 
 namespace isomer::tokenizers {
 
+/// <0x0A>.
+[[nodiscard]] std::string byte_piece(unsigned byte);
 /// The byte of <0x0A>; -1: it is something else.
 [[nodiscard]] int byte_of(std::string_view piece);
 

@@ -4,8 +4,8 @@
 // recognised by their marks.
 //
 //   const ChatTemplate form = chat_template_from(text);
-//   const std::string prompt = chat_text(form, {{{"user", "Where does the river end?"}}});
-//   const auto tokens = tokenizer.encode(prompt);              // the text has its special tokens already
+//   const std::vector<ChatMessage> messages{{"user", "Where does the river end?"}};
+//   const auto tokens = tokenizer.encode(chat_text(form, messages));     // the text has its special tokens already
 #include <span>
 #include <string>
 #include <string_view>

@@ -19,6 +19,8 @@ namespace isomer {
 namespace {
 constexpr const char* kWhere = "tokenizer";
 constexpr std::string_view kMark = "▁";
+// Of llama2.c: behind the unknown token and the two ends of a text.
+constexpr Index kFirstByte = 3;
 
 /// How a text is cut, by the names that tokenizer.ggml.pre has for it.
 struct WordRule {
@@ -233,15 +235,15 @@ std::unique_ptr<Tokenizer> llama2c_tokenizer(std::string_view file, const std::s
     std::int32_t size = 0;
     std::memcpy(&score, take(4).data(), 4);
     std::memcpy(&size, take(4).data(), 4);
-    std::string_view bytes = take(size < 0 ? file.size() + 1 : std::size_t(size));
-    // It has spaces as they are, and lines around the two that stand for the ends of a text.
-    std::string piece;
-    for (const char byte : i == 1 ? "<s>" : i == 2 ? "</s>" : bytes) piece += byte == ' ' ? kMark : std::string_view(&byte, 1);
-    const bool is_byte = tokenizers::byte_of(piece) >= 0;
-    const PieceType type = i == 0    ? PieceType::unknown
-                           : i < 3   ? PieceType::control
-                           : is_byte ? PieceType::byte
-                                     : PieceType::normal;
+    const std::string_view bytes = take(size < 0 ? file.size() + 1 : std::size_t(size));
+    // It has spaces as they are, lines around the two that stand for the ends of a text, and bytes in several ways.
+    const bool is_byte = i >= kFirstByte && i < kFirstByte + 256;
+    std::string piece = i == 1 ? "<s>" : i == 2 ? "</s>" : is_byte ? tokenizers::byte_piece(unsigned(i - kFirstByte)) : "";
+    for (const char byte : piece.empty() ? bytes : std::string_view()) piece += byte == ' ' ? kMark : std::string_view(&byte, 1);
+    const PieceType type = i == 0           ? PieceType::unknown
+                           : i < kFirstByte ? PieceType::control
+                           : is_byte        ? PieceType::byte
+                                            : PieceType::normal;
     parts.pieces.push_back(std::move(piece));
     parts.scores.push_back(score);
     parts.types.push_back(std::int32_t(type));

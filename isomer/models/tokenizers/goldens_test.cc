@@ -1,20 +1,15 @@
 // Every kind of tokenizer against the package `tokenizers`: what tools/tokenizer-goldens wrote about 10,000 awkward texts.
 #include <gtest/gtest.h>
 
-#include "isomer/io/json.h"
-#include "isomer/io/text.h"
 #include "isomer/io/unicode.h"
 #include "isomer/models/tokenizer.h"
+#include "isomer/models/tokenizers/testing.h"
 #include "tests/quick.h"
 
 namespace isomer {
 namespace {
+using tests::read_golden;
 using Tokens = std::vector<std::int64_t>;
-
-Json read_golden(const std::string& name) {
-  const std::string path = std::string(ISOMER_SOURCE_DIR) + "/isomer/models/tokenizers/goldens/" + name + ".json";
-  return Json::parse(read_text(path), path);
-}
 
 std::string from_hex(const std::string& hex) {
   std::string bytes;

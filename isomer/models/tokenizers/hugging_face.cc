@@ -114,13 +114,17 @@ class Pipeline final : public Tokenizer {
           .text = std::string(part.text), .all = {{0, part.text.size()}}, .first = first && part.text.data() == normal.data()};
       cut(cutter_, pieces);
       to.texts.push_back(std::move(pieces.text));
-      for (const Pieces::Piece& piece : pieces.all)
-        add_piece(std::string_view(to.texts.back()).substr(piece.begin, piece.end - piece.begin), to);
+      for (const Pieces::Piece& piece : pieces.all) {
+        std::string_view rest = std::string_view(to.texts.back()).substr(piece.begin, piece.end - piece.begin);
+        for (std::size_t size = 0; !rest.empty(); rest.remove_prefix(size)) {
+          size = model_->part_size(rest);
+          add_piece(rest.substr(0, size), to);
+        }
+      }
     }
   }
 
   void add_piece(std::string_view piece, Encoding& to) const {
-    if (piece.empty()) return;
     if (piece.size() > kLongestWord) {
       model_->encode(piece, to.tokens, to.scratch);
       return;

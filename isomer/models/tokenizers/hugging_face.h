@@ -3,8 +3,8 @@
 // a file asks for beyond them is refused; what is read gives the tokens of the package `tokenizers`, whose truncation and padding
 // are left to whoever makes batches.
 //
-// Byte-level tokenizers without a normaliser that have a token for every byte keep any; for the others what is not UTF-8 is U+FFFD. Decoding gives the bytes
-// that tokens stand for, where the package writes U+FFFD for those that are no UTF-8.
+// Byte-level tokenizers without a normaliser that have a token for every byte keep any; for the others what is not UTF-8 is
+// U+FFFD. Decoding gives the bytes that tokens stand for, where the package writes U+FFFD for those that are no UTF-8.
 #include <memory>
 #include <string_view>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "isomer/io/text.h"
+#include "isomer/models/tokenizers/testing.h"
 #include "tests/error_of.h"
 
 namespace isomer {
@@ -10,10 +10,7 @@ namespace {
 using tests::error_of;
 using Tokens = std::vector<std::int64_t>;
 
-Json golden(const std::string& name) {
-  const std::string path = std::string(ISOMER_SOURCE_DIR) + "/isomer/models/tokenizers/goldens/" + name + ".json";
-  return Json::parse(read_text(path), path).at("tokenizer");
-}
+Json golden(const std::string& name) { return tests::read_golden(name).at("tokenizer"); }
 std::unique_ptr<Tokenizer> read(const Json& json) { return tokenizer_from(json.dump(), "t.json", 4096); }
 
 TEST(HuggingFace, PutsSpecialTokensAroundTexts) {
@@ -119,7 +116,8 @@ TEST(HuggingFace, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(problem("null",
                     R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "C"}}], "pair": [], "special_tokens": {}})"),
             "t.json: post_processor: expected the sequence A or B, got C");
-  EXPECT_EQ(problem("<unk>\", \"special", std::string(5000, 'x') + "\", \"special"),
+  std::string longest(5000, 'x');
+  EXPECT_EQ(problem("<unk>\", \"special", longest.append("\", \"special")),
             "t.json: added_tokens: expected texts of at most 4096 bytes, got one of 5000");
 }
 

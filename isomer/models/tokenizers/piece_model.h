@@ -44,6 +44,8 @@ class PieceModel {
 
   /// As Tokenizer::name has it.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// How much of the beginning of a piece has tokens of its own, whatever follows: parts that come again are encoded once.
+  [[nodiscard]] virtual std::size_t part_size(std::string_view piece) const { return piece.size(); }
   /// Adds the tokens of a piece that is not empty.
   virtual void encode(std::string_view piece, Tokens& tokens, Scratch& scratch) const = 0;
 };
