@@ -66,6 +66,21 @@ std::string ForeignConfig::text(const char* key, const char* fallback) const {
   return found->text();
 }
 
+std::string ForeignConfig::text_at(const char* key, Index place, const std::vector<const char*>& known,
+                                   std::size_t fallback) const {
+  const Json* found = find(key);
+  if (found == nullptr) return known[fallback];
+  if (!found->is_array() || place >= Index(found->items().size()))
+    fail(std::string(key) + ": expected a list with a text for each layer");
+  const Json& own = found->items()[std::size_t(place)];
+  std::string all;
+  for (const char* word : known) {
+    if (own == Json(word)) return word;
+    all += (all.empty() ? "" : " or ") + std::string(word);
+  }
+  fail(std::string(key) + ": expected " + all + ", got " + own.dump());
+}
+
 ForeignConfig ForeignConfig::part(const char* key) const {
   const Json* found = find(key);
   if (found == nullptr || !found->is_object()) fail(std::string(key) + ": expected an object");
@@ -134,15 +149,26 @@ bool is_foreign(std::string_view config) {
 
 std::string text_of_option(double number) { return Json(number).dump(); }
 
-void rope_options(const ForeignConfig& config, Settings& options, double theta) {
+namespace {
+/// How many channels of a head are rotated, unless all.
+void rope_size(const ForeignConfig& config, const ForeignConfig& angles, Settings& options, double part) {
+  const double factor = angles.number("partial_rotary_factor", config.number("partial_rotary_factor", part));
+  if (factor <= 0 || factor > 1) config.fail("partial_rotary_factor: expected a number up to 1, got " + text_of_option(factor));
+  if (factor < 1) options["rope_size"] = std::to_string(Index(factor * std::stod(options.at("key"))));
+}
+}  // namespace
+
+void rope_options(const ForeignConfig& config, Settings& options, double theta, double part) {
   // Newer files have all of it in rope_parameters.
   const char* key = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   if (!config.has(key)) {
     options["rope_base"] = text_of_option(theta > 0 ? theta : config.number("rope_theta", 10000));
+    rope_size(config, config, options, part);
     return;
   }
   const ForeignConfig scaling = config.part(key);
   options["rope_base"] = text_of_option(theta > 0 ? theta : scaling.number("rope_theta", config.number("rope_theta", 10000)));
+  rope_size(config, scaling, options, part);
   const std::string type = scaling.text("rope_type", scaling.text("type", "default").c_str());
   if (type == "default") return;
   if (type != "linear" && type != "llama3") scaling.fail("rope_type: expected default, linear or llama3, got " + type);
@@ -151,6 +177,13 @@ void rope_options(const ForeignConfig& config, Settings& options, double theta) 
   options["rope_low"] = text_of_option(scaling.number("low_freq_factor", 1));
   options["rope_high"] = text_of_option(scaling.number("high_freq_factor", 4));
   options["rope_length"] = text_of_option(scaling.number("original_max_position_embeddings", 8192));
+}
+
+void head_weights(WeightTable& table, bool tied) {
+  if (tied)
+    table.leave("lm_head.weight");
+  else
+    table.in("", "").linear("head", "lm_head");
 }
 
 }  // namespace isomer

@@ -39,6 +39,9 @@ class ForeignConfig {
   [[nodiscard]] double number(const char* key, double fallback) const;
   [[nodiscard]] bool flag(const char* key, bool fallback) const;
   [[nodiscard]] std::string text(const char* key, const char* fallback) const;
+  /// The text at a place of a list, which must be one of these; `fallback` says which it is where there is no list.
+  [[nodiscard]] std::string text_at(const char* key, Index place, const std::vector<const char*>& known,
+                                    std::size_t fallback) const;
   [[nodiscard]] const Json* find(const char* key) const;
   /// A nested object, with the same errors.
   [[nodiscard]] ForeignConfig part(const char* key) const;
@@ -77,6 +80,9 @@ struct Architecture {
 /// Options of a mixer, written as settings are.
 [[nodiscard]] std::string text_of_option(double number);
 /// rope_base and the scaling of angles by the keys rope_theta and rope_scaling (or rope_parameters); `theta`: in their place.
-void rope_options(const ForeignConfig& config, Settings& options, double theta = 0);
+/// The part of a head, of option key, that is rotated by partial_rotary_factor; `part`: where it is not there.
+void rope_options(const ForeignConfig& config, Settings& options, double theta = 0, double part = 1);
+/// The head of a language model: lm_head, or the embedding.
+void head_weights(WeightTable& table, bool tied);
 
 }  // namespace isomer

@@ -143,6 +143,12 @@ TEST(ForeignErrors, NameWhatIsNotSupported) {
             "config.json: rope_parameters: rope_type: expected default, linear or llama3, got yarn");
 }
 
+TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
+  const auto error = [](const char* name, const char* key, const char* value) { return Changed(name, {{key, value}}).error(); };
+  EXPECT_EQ(error("xlstm", "eps", "1e-5"), "config.json: eps: expected 1e-6, which is all that is supported, got 1e-05");
+  EXPECT_EQ(error("xlstm", "weight_mode", "\"double\""), "config.json: weight_mode: expected single or fused, got double");
+}
+
 TEST(ForeignErrors, ListWeightsThatAreNotThere) {
   EXPECT_EQ(Changed("llama", {{"num_hidden_layers", "1"}}).error(),
             "model.safetensors: unknown weights: model.layers.1.input_layernorm.weight, model.layers.1.mlp.down_proj.weight, "

@@ -222,4 +222,19 @@ std::vector<Index> rows_of_pairs(Index heads, Index size) {
   return rows;
 }
 
+std::vector<Index> rows_of_groups(Index groups, Index size, Index first, Index count) {
+  std::vector<Index> rows;
+  for (Index g = 0; g < groups; ++g)
+    for (Index i = 0; i < count; ++i) rows.push_back(g * size + first + i);
+  return rows;
+}
+
+std::vector<Index> numbers_turned(Index matrices, Index rows, Index columns) {
+  std::vector<Index> places;
+  for (Index m = 0; m < matrices; ++m)
+    for (Index r = 0; r < rows; ++r)
+      for (Index c = 0; c < columns; ++c) places.push_back((m * columns + c) * rows + r);
+  return places;
+}
+
 }  // namespace isomer

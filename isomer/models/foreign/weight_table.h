@@ -80,4 +80,10 @@ enum class Putting : std::uint8_t { weights, gradients };
 /// pairs first: ours[h, i] = theirs[h, 2 i], ours[h, half + i] = theirs[h, 2 i + 1].
 [[nodiscard]] std::vector<Index> rows_of_pairs(Index heads, Index size);
 
+/// `count` rows from `first` on of each of `groups` groups of `size` rows.
+[[nodiscard]] std::vector<Index> rows_of_groups(Index groups, Index size, Index first, Index count);
+
+/// The numbers of `matrices` matrices, ours of `rows` rows and `columns` columns, each of theirs transposed; for reshaped().
+[[nodiscard]] std::vector<Index> numbers_turned(Index matrices, Index rows, Index columns);
+
 }  // namespace isomer
