@@ -147,6 +147,10 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
   const auto error = [](const char* name, const char* key, const char* value) { return Changed(name, {{key, value}}).error(); };
   EXPECT_EQ(error("xlstm", "eps", "1e-5"), "config.json: eps: expected 1e-6, which is all that is supported, got 1e-05");
   EXPECT_EQ(error("xlstm", "weight_mode", "\"double\""), "config.json: weight_mode: expected single or fused, got double");
+  EXPECT_EQ(error("recurrent-gemma", "block_types", "[\"recurrent\", \"convolution\"]"),
+            "config.json: block_types: expected recurrent or attention, got \"convolution\"");
+  EXPECT_EQ(error("recurrent-gemma", "rope_parameters", "{\"partial_rotary_factor\": 2}"),
+            "config.json: partial_rotary_factor: expected a number up to 1, got 2.0");
 }
 
 TEST(ForeignErrors, ListWeightsThatAreNotThere) {
