@@ -70,6 +70,8 @@ TEST(Builder, RefusesWhatMakesNoSense) {
             "softmax: expected heads that divide the key width of 64, got 3; heads=2 is the nearest below");
   EXPECT_EQ(error_of("softmax", {{"key", "7"}}), "softmax: position=rope needs an even key size, got 7; key=8 is the nearest");
   EXPECT_EQ(error_of("softmax", {{"key", "7"}, {"position", "none"}}), "no error");
+  EXPECT_EQ(error_of("gated-deltanet", {{"value_heads", "6"}}),
+            "gated-deltanet: expected value_heads that heads=4 divides, got 6");
   EXPECT_EQ(error_of("softmax", {{"kv_heads", "3"}}), "softmax: expected kv_heads that divide heads=4, got 3");
   EXPECT_EQ(error_of("softmax", {{"causal", "false"}, {"decay", "true"}}), "softmax: decay=true needs causal=true");
   EXPECT_EQ(error_of("softmax", {{"rope_base", "500"}, {"position", "none"}}),

@@ -87,11 +87,12 @@ void linear_mixer(Builder& m, const LinearMixer& what);
 enum class InputGate { exponential, sigmoid };
 void mlstm_mixer(Builder& m, InputGate kind);
 
-/// q, k and v of the delta rule through convolutions and SiLU, and beta; declares conv and negative.
+/// q, k and v of the delta rule through convolutions and SiLU, and beta; declares conv and negative. Values may have more heads
+/// than keys, which then serve several.
 struct DeltaInputs {
   Value q, k, v, beta;
 };
-[[nodiscard]] DeltaInputs delta_inputs(Builder& m, const Builder::HeadSizes& sizes);
+[[nodiscard]] DeltaInputs delta_inputs(Builder& m, const Builder::HeadSizes& sizes, Index value_heads = 0);
 
 /// The bias of steps: softplus of it is log-uniform from 0.001 to 0.1.
 [[nodiscard]] inline graph::Init steps() { return {.kind = graph::Init::Kind::softplus_inverse, .a = 1e-3, .b = 0.1}; }

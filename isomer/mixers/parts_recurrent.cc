@@ -15,16 +15,17 @@ Value short_convolution(Builder& m, std::string_view name, Value in, Index width
   return m.convolution(name, in, {.width = width, .bias = bias, .silu = true, .weight = uniform});
 }
 
-DeltaInputs delta_inputs(Builder& m, const Builder::HeadSizes& sizes) {
+DeltaInputs delta_inputs(Builder& m, const Builder::HeadSizes& sizes, Index value_heads) {
   const auto [H, K, V] = sizes;
+  const Index N = value_heads > 0 ? value_heads : H;
   const Index conv = m.size("conv", 4, "tokens of the short convolutions on q, k and v; 0: SiLU alone", 0);
   const bool negative = m.flag("negative", false, "beta from 0 to 2 instead of 1: eigenvalues from -1");
-  const auto in = [&, H = H](const char* name, Index size) {
-    const Value x = m.linear(name, m.x(), H * size);
-    return m.heads(m.named(name, short_convolution(m, std::string(name) + "_conv", x, conv)), H);
+  const auto in = [&](const char* name, Index heads, Index size) {
+    const Value x = m.linear(name, m.x(), heads * size);
+    return m.heads(m.named(name, short_convolution(m, std::string(name) + "_conv", x, conv)), heads);
   };
-  DeltaInputs all{.q = m.positioned(in("q", K)), .k = m.positioned(in("k", K)), .v = in("v", V), .beta = {}};
-  const Value beta = m.map(Unary::sigmoid, m.heads(m.linear("beta", m.x(), H), H));
+  DeltaInputs all{.q = m.positioned(in("q", H, K)), .k = m.positioned(in("k", H, K)), .v = in("v", N, V), .beta = {}};
+  const Value beta = m.map(Unary::sigmoid, m.heads(m.linear("beta", m.x(), N), N));
   all.beta = m.named("beta", m.affine(beta, negative ? 2 : 1));
   return all;
 }

@@ -3,13 +3,13 @@
 namespace isomer {
 
 namespace foreign {
-extern const Architecture bert, gemma3, gpt2, llama, mamba, mamba2, recurrent_gemma, vit, xlstm;
+extern const Architecture bert, gemma3, gpt2, llama, mamba, mamba2, qwen3_next, recurrent_gemma, vit, xlstm;
 }
 
 const std::vector<const Architecture*>& architectures() {
   static const std::vector<const Architecture*> kAll{
-      &foreign::bert,   &foreign::gemma3,          &foreign::gpt2, &foreign::llama, &foreign::mamba,
-      &foreign::mamba2, &foreign::recurrent_gemma, &foreign::vit,  &foreign::xlstm};
+      &foreign::bert,       &foreign::gemma3,          &foreign::gpt2, &foreign::llama, &foreign::mamba, &foreign::mamba2,
+      &foreign::qwen3_next, &foreign::recurrent_gemma, &foreign::vit,  &foreign::xlstm};
   return kAll;
 }
 

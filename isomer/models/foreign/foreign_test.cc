@@ -151,6 +151,12 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
             "config.json: block_types: expected recurrent or attention, got \"convolution\"");
   EXPECT_EQ(error("recurrent-gemma", "rope_parameters", "{\"partial_rotary_factor\": 2}"),
             "config.json: partial_rotary_factor: expected a number up to 1, got 2.0");
+  EXPECT_EQ(error("qwen3-next", "num_experts", "512"),
+            "config.json: num_experts: expected 0, mixtures of experts are not supported, got 512");
+  EXPECT_EQ(error("qwen3-next", "layer_types", "[\"linear_attention\"]"),
+            "config.json: layer_types: expected a list with a text for each layer");
+  EXPECT_EQ(error("qwen3-5", "linear_num_value_heads", "3"),
+            "config.json: linear_num_value_heads: expected a multiple of linear_num_key_heads, got 3");
 }
 
 TEST(ForeignErrors, ListWeightsThatAreNotThere) {
