@@ -112,10 +112,10 @@ void check(const ModelConfig& config) {
           kind);
 }
 
-BlockOptions block_options(const ModelConfig& config) {
+BlockOptions block_options(const ModelConfig& config, Index layer) {
   return {.norm = {.kind = config.norm, .eps = config.norm_eps},
           .mlp = mlp_options(config),
-          .place = config.norm_place,
+          .place = config.layers[std::size_t(layer)].norm_place.value_or(config.norm_place),
           .scale = config.layer_scale};
 }
 

@@ -7,6 +7,7 @@
 //   write(path, to_json(config));
 //   ModelConfig same = model_config(text, path);
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ enum class Pool : std::uint8_t { mean, first, last };
 struct LayerConfig {
   std::string preset;
   Settings options = {};
+  std::optional<NormPlace> norm_place = {};  // if it is another than the model's
 };
 
 struct ModelConfig {
@@ -88,9 +90,9 @@ void check(const ModelConfig& config);
 /// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023). With qk_identity, scores start near
 /// those of equal projections (mimetic initialisation, Trockman and Kolter 2023).
 [[nodiscard]] graph::Graph layer_graph(const ModelConfig& config, Index layer);
-/// The MLP of every layer, and what stands around it and the mixer.
+/// The MLP of every layer, and what stands around it and the mixer in one.
 [[nodiscard]] MlpOptions mlp_options(const ModelConfig& config);
-[[nodiscard]] BlockOptions block_options(const ModelConfig& config);
+[[nodiscard]] BlockOptions block_options(const ModelConfig& config, Index layer);
 /// Rows of the output projection.
 [[nodiscard]] Index labels_of(const ModelConfig& config);
 

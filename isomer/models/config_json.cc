@@ -112,6 +112,7 @@ SavedLayer read_layer(const Json& json) {
     require(value.is_string(), "options", "expected ", key, " as text, got ", value.dump());
     layer.config.options[key] = value.text();
   }
+  if (read.has("norm_place")) layer.config.norm_place = norm_place_named(read.text("norm_place"));
   read.finish();
   return layer;
 }
@@ -175,9 +176,11 @@ std::string to_json(const ModelConfig& config) {
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     Json options = Json::object();
     for (const auto& [key, value] : config.layers[i].options) options.set(key, value);
-    layers.push(Json::object({{"preset", config.layers[i].preset},
-                              {"options", std::move(options)},
-                              {"fingerprint", graph::fingerprint(layer_graph(config, Index(i)))}}));
+    Json layer = Json::object({{"preset", config.layers[i].preset},
+                               {"options", std::move(options)},
+                               {"fingerprint", graph::fingerprint(layer_graph(config, Index(i)))}});
+    if (const auto place = config.layers[i].norm_place) layer.set("norm_place", name_of(*place));
+    layers.push(std::move(layer));
   }
   Json json = Json::object({{"version", kVersion},
                             {"kind", name_of(config.kind)},

@@ -41,7 +41,7 @@ ModelCost layer(const ModelConfig& config, Index at, Index T, std::set<std::stri
                  .kept_floats = mixer.kept_floats + residual};
   const auto branch = [&] {
     cost += norm(config);
-    if (config.norm_place == NormPlace::both) cost += norm(config);
+    if (block_options(config, at).place == NormPlace::both) cost += norm(config);
     if (config.layer_scale) cost += ModelCost{.parameters = config.width, .kept_floats = double(config.width)};
   };
   branch();

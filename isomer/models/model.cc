@@ -80,7 +80,7 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
   // Blocks hold handles and are not to move once made, for closures point to them.
   blocks_.reserve(config.layers.size());
   for (Index layer = 0; layer < Index(config.layers.size()); ++layer)
-    blocks_.emplace_back(layer_graph(config, layer), parameters, "layers." + std::to_string(layer), block_options(config));
+    blocks_.emplace_back(layer_graph(config, layer), parameters, "layers." + std::to_string(layer), block_options(config, layer));
   link_blocks();
   if (config.last_norm) norm_.emplace(parameters, "norm", D, norm);
   const typename Linear<T>::Options dense{.bias = true, .weight = graph::normal(1 / std::sqrt(double(D)))};

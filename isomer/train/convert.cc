@@ -219,6 +219,7 @@ Conversion plan_conversion(const Session& session, const ConversionRequest& requ
   if (!settings->empty()) plan.recipe.mixers[request.mixer] = *settings;
   plan.model = before;
   plan.model.layers = layer_configs(plan.recipe);
+  for (std::size_t i = 0; i < before.layers.size(); ++i) plan.model.layers[i].norm_place = before.layers[i].norm_place;
   for (Index layer = 0; layer < Index(before.layers.size()); ++layer)
     if (!std::ranges::binary_search(plan.layers, layer))
       expect_same(layer, layer_graph(before, layer), layer_graph(plan.model, layer));

@@ -78,6 +78,7 @@ TEST_P(ForeignModel, IsAModelOfOursToo) {
   const ModelConfig& config = model_->model.config();
   EXPECT_EQ(cost_of(config, 8).parameters, model_->parameters.trained_size());
   const ModelConfig read = model_config(to_json(config), "config.json");
+  EXPECT_EQ(to_json(read), to_json(config));
   const LoadedModel again(read, model_->parameters.tensors(), nullptr);
   EXPECT_EQ(again.parameters.fingerprint(), model_->parameters.fingerprint());
 }
@@ -157,6 +158,8 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
             "config.json: layer_types: expected a list with a text for each layer");
   EXPECT_EQ(error("qwen3-5", "linear_num_value_heads", "3"),
             "config.json: linear_num_value_heads: expected a multiple of linear_num_key_heads, got 3");
+  EXPECT_EQ(error("olmo-hybrid", "attention_bias", "true"),
+            "config.json: attention_bias: expected none, which is all that is supported, got true");
 }
 
 TEST(ForeignErrors, ListWeightsThatAreNotThere) {

@@ -61,6 +61,11 @@ struct Places {
   }
 };
 
+/// Which of its names theirs goes by.
+const std::string& name_in(const TensorViews& theirs, const WeightRule& rule) {
+  return !rule.also.empty() && !theirs.contains(rule.theirs) && theirs.contains(rule.also) ? rule.also : rule.theirs;
+}
+
 bool plain(const WeightRule& rule) { return rule.places.empty() && !rule.turned && rule.factor == 1 && rule.constant == 0; }
 
 Tensor made_of(const WeightRule& rule, const std::vector<Index>& shape, const TensorView& view) {
@@ -124,6 +129,13 @@ WeightRule& WeightTable::Scope::take(std::string_view our_name, std::string_view
   return table.rules_.emplace_back(WeightRule{.ours = ours + std::string(our_name), .theirs = theirs + std::string(their_name)});
 }
 
+WeightRule& WeightTable::Scope::take_either(std::string_view our_name, std::string_view their_name,
+                                            std::string_view other) const {
+  WeightRule& rule = take(our_name, their_name);
+  rule.also = theirs + std::string(other);
+  return rule;
+}
+
 void WeightTable::Scope::linear(std::string_view our_name, std::string_view their_name, bool bias) const {
   const Scope both = in(std::string(our_name) + ".", std::string(their_name) + ".");
   both.take("weight", "weight");
@@ -148,12 +160,12 @@ TakenWeights take_weights(const WeightTable& table, const std::vector<WeightShap
   TakenWeights taken;
   Problems problems;
   std::set<std::string, std::less<>> used;
-  for (const WeightRule& rule : table.rules()) used.insert(rule.theirs);
+  for (const WeightRule& rule : table.rules()) used.insert({rule.theirs, rule.also});
   for (const auto& [name, shape] : shapes) {
     const auto found = by_name.find(name);
     if (found == by_name.end()) throw Error("no rule for the weight " + name);
     const WeightRule& rule = *found->second;
-    const auto view = theirs.find(rule.theirs);
+    const auto view = theirs.find(name_in(theirs, rule));
     if (view == theirs.end() && rule.optional) {
       Tensor& tensor = taken.made.emplace_back(Type::f32, shape);
       std::fill_n(tensor.data<float>(), tensor.size(), float(rule.constant));
@@ -184,13 +196,13 @@ Tensors put_weights(const WeightTable& table, const TensorViews& ours, const Ten
   std::map<std::string, std::vector<float>> all;
   for (const WeightRule& rule : table.rules()) {
     const auto own = ours.find(rule.ours);
-    const auto view = theirs.find(rule.theirs);
+    const std::string& name = name_in(theirs, rule);
+    const auto view = theirs.find(name);
     if (own == ours.end() || view == theirs.end()) continue;
     // Rows of theirs that none of ours is made of stay as they were.
-    if (!all.contains(rule.theirs))
-      all[rule.theirs] =
-          what == Putting::weights ? floats_of(view->second) : std::vector<float>(std::size_t(view->second.size()));
-    std::vector<float>& to = all[rule.theirs];
+    if (!all.contains(name))
+      all[name] = what == Putting::weights ? floats_of(view->second) : std::vector<float>(std::size_t(view->second.size()));
+    std::vector<float>& to = all[name];
     const Matrix matrix(own->second.dims(), rule);
     const Places place{rule, Matrix(view->second.dims(), rule)};
     const std::vector<float> from = floats_of(own->second);

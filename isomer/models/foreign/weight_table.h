@@ -19,6 +19,7 @@ namespace isomer {
 
 struct WeightRule {
   std::string ours, theirs;
+  std::string also = {};            // what theirs is called where it is not there by its name
   std::vector<Index> places = {};   // of our rows among theirs; empty: all, in their order
   bool turned = false;              // their matrix is ours transposed
   double factor = 1, constant = 0;  // ours = factor · theirs + constant
@@ -42,6 +43,8 @@ class WeightTable {
     WeightTable& table;
     std::string ours, theirs;
     WeightRule& take(std::string_view our_name, std::string_view their_name) const;
+    /// Theirs has one of two names.
+    WeightRule& take_either(std::string_view our_name, std::string_view their_name, std::string_view other) const;
     /// NAME.weight, and NAME.bias if `bias`.
     void linear(std::string_view our_name, std::string_view their_name, bool bias = false) const;
     [[nodiscard]] Scope in(std::string_view our_prefix, std::string_view their_prefix) const;
