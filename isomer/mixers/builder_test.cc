@@ -72,6 +72,10 @@ TEST(Builder, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error_of("softmax", {{"key", "7"}, {"position", "none"}}), "no error");
   EXPECT_EQ(error_of("gated-deltanet", {{"value_heads", "6"}}),
             "gated-deltanet: expected value_heads that heads=4 divides, got 6");
+  EXPECT_EQ(error_of("softmax", {{"latent", "8"}}),
+            "softmax: latent needs position=none, kv_heads=heads and neither bias nor qk_norm");
+  EXPECT_EQ(error_of("softmax", {{"position", "none"}, {"latent", "8"}, {"key", "4"}, {"common_key", "4"}}),
+            "common_key: expected a number below key=4, got 4");
   EXPECT_EQ(error_of("softmax", {{"kv_heads", "3"}}), "softmax: expected kv_heads that divide heads=4, got 3");
   EXPECT_EQ(error_of("softmax", {{"causal", "false"}, {"decay", "true"}}), "softmax: decay=true needs causal=true");
   EXPECT_EQ(error_of("softmax", {{"rope_base", "500"}, {"position", "none"}}),

@@ -8,9 +8,42 @@ namespace isomer::parts {
 
 double logit_clamp(Builder& m) { return m.limit("clamp", "the largest logit; what is above is cut to it"); }
 
+namespace {
+/// Keys and values of one vector for all heads (DeepSeek-V2, arXiv 2405.04434, eq. 9-11, 15), here without positions.
+struct Latent {
+  Index rank = 0, common = 0;
+};
+struct KeysAndValues {
+  Value k, v;
+};
+
+Latent latent_of(Builder& m, Index key) {
+  Latent latent;
+  latent.rank = m.size("latent", 0, "size of the normed vector that keys and values are made of; 0: they are of the input", 0);
+  latent.common = m.size("common_key", 0, "latent: the last channels of a key that all heads share, of the input itself", 0);
+  m.only_with(latent.rank > 0, "latent", {"common_key"});
+  require(latent.common < key, "common_key", "expected a number below key=", key, ", got ", latent.common);
+  return latent;
+}
+
+KeysAndValues latent_keys(Builder& m, const Latent& latent, const Builder::HeadSizes& sizes) {
+  const auto [H, K, V] = sizes;
+  const Index own = K - latent.common;
+  const Value down = m.linear("kv_down", m.x(), latent.rank + latent.common);
+  const Value low = m.normalise("kv_norm", m.slice(down, 0, latent.rank), {.kind = Norm::rms, .weight = true, .shared = true});
+  const Value up = m.heads(m.linear("kv", low, H * (own + V)), H);
+  Value k = m.slice(up, 0, own);
+  if (latent.common > 0) {
+    const Value ones = m.affine(m.slice(k, 0, 1), 0, 1);
+    k = m.concat({k, m.multiply(ones, m.slice(down, latent.rank, latent.common))});
+  }
+  return {m.named("k", k), m.named("v", m.slice(up, own, V))};
+}
+}  // namespace
+
 void attention_mixer(Builder& m, const AttentionMixer& what) {
   AttentionOptions options = what.options;
-  m.positions({"rope", "none", "learned", "selective-rope"});
+  const std::string position = m.positions({"rope", "none", "learned", "selective-rope"});
   const auto [H, K, V] = m.head_sizes({});
   const Index G = m.size("kv_heads", H, "heads of keys and values; each serves heads / kv_heads queries");
   require(H % G == 0, m.preset(), "expected kv_heads that divide heads=", H, ", got ", G);
@@ -21,6 +54,9 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
       m.choice("qk_norm", {"none", "head", "all"}, "RMS norm of queries and keys, of each head or of all");
   const double qk_norm_eps = m.number("qk_norm_eps", 1e-6, "what the norm of queries and keys adds under its root");
   m.only_with(qk_norm != "none", "a qk_norm", {"qk_norm_eps"});
+  const Latent latent = latent_of(m, K);
+  require(latent.rank == 0 || (position == "none" && G == H && !bias && qk_norm == "none"), m.preset(),
+          "latent needs position=none, kv_heads=heads and neither bias nor qk_norm");
   const bool gated = m.flag("gate", false, "a sigmoid gate of each channel on the output");
   const double usual = 1 / std::sqrt(double(K)), scale = m.number("scale", usual, "of the products of queries and keys");
   if (scale != usual) options.scale = scale;
@@ -31,16 +67,18 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
   require(causal || !decay, m.preset(), "decay=true needs causal=true");
 
+  const auto feature = [&](const char* name, Value x) { return what.feature ? m.named(name, what.feature(x)) : x; };
   const auto featured = [&](const char* name, Index heads) {
     Value x = project(m, name, heads, K, {.bias = bias});
     const graph::Normalise norm{.kind = Norm::rms, .eps = qk_norm_eps, .weight = true, .shared = true};
     if (qk_norm == "head") x = m.normalise(std::string(name) + "_norm", x, norm);
     if (qk_norm == "all") x = m.heads(m.normalise(std::string(name) + "_norm", m.flat(x), norm), heads);
-    x = m.positioned(x);
-    return what.feature ? m.named(name, what.feature(x)) : x;
+    return feature(name, m.positioned(x));
   };
-  const Value q = featured("q", H), k = featured("k", G);
-  const Value v = project(m, "v", G, V, {.bias = bias});
+  const Value q = featured("q", H);
+  const KeysAndValues low = latent.rank > 0 ? latent_keys(m, latent, {H, K, V}) : KeysAndValues{};
+  const Value k = latent.rank > 0 ? feature("k", low.k) : featured("k", G);
+  const Value v = latent.rank > 0 ? low.v : project(m, "v", G, V, {.bias = bias});
   // The law's gates between s and t are those of s + 1 to t; the authors' are one token earlier.
   const auto fades = [&, H = H] {
     return m.shift(m.affine(m.heads(m.linear("decay", m.x(), H, {.bias = true}), H), 1.0 / 1024));

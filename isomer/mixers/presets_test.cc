@@ -88,6 +88,7 @@ Settings beside(std::string_view preset, std::string_view option) {
   if (option == "rope_base") return {{"position", "rope"}};
   if (option == "position_length") return {{"position", "learned"}};
   if (option.starts_with("phase_")) return {{"position", "selective-rope"}};
+  if (option == "common_key") return {{"position", "none"}, {"latent", "8"}};
   if (option == "floor") return {{"denominator", "clamp"}};
   if (option == "denominator_eps") return {{"denominator", "detach"}};
   if (option == "norm_eps") return {{"norm", "rms"}};

@@ -160,6 +160,10 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
             "config.json: linear_num_value_heads: expected a multiple of linear_num_key_heads, got 3");
   EXPECT_EQ(error("olmo-hybrid", "attention_bias", "true"),
             "config.json: attention_bias: expected none, which is all that is supported, got true");
+  EXPECT_EQ(error("kimi-linear", "mlp_layer_types", "[\"dense\", \"sparse\"]"),
+            "config.json: mlp_layer_types: layer 1: mixtures of experts are not supported");
+  EXPECT_EQ(error("kimi-linear", "q_lora_rank", "4"),
+            "config.json: q_lora_rank: expected none, which is all that is supported, got 4");
 }
 
 TEST(ForeignErrors, ListWeightsThatAreNotThere) {
