@@ -85,6 +85,8 @@ TEST(Presets, AreBuiltAtAnyWidthThatTheirHeadsDivide) {
 
 /// What an option has an effect with.
 Settings beside(std::string_view preset, std::string_view option) {
+  if (preset == "mamba2" && option.starts_with("rope_")) return {{"position", "rope"}, {"attention", "1"}};
+  if (option.starts_with("attention_")) return {{"attention", "4"}};
   if (option == "rope_base") return {{"position", "rope"}};
   if (option == "position_length") return {{"position", "learned"}};
   if (option.starts_with("phase_")) return {{"position", "selective-rope"}};
@@ -202,6 +204,10 @@ TEST(Presets, SayWhatTheyExpect) {
   EXPECT_EQ(error_of("lru", {{"r_min", "1"}}), "lru: expected 0 <= r_min < r_max <= 1, got 1 and 1");
   EXPECT_EQ(error_of("lru", {{"max_phase", "0"}}), "max_phase: expected a positive number, got 0");
   EXPECT_EQ(error_of("rg-lru", {{"heads", "3"}}), "rg-lru: expected heads that divide inner=64, got 3");
+  EXPECT_EQ(error_of("mamba2", {{"attention", "4"}, {"attention_kv_heads", "3"}}),
+            "mamba2: expected attention_kv_heads that divide attention=4, got 3");
+  EXPECT_EQ(error_of("mamba2", {{"position", "rope"}}),
+            "mamba2: position=rope needs attention; attention=4 is the nearest that works");
   EXPECT_EQ(error_of("mamba2", {{"heads", "3"}}), "mamba2: expected heads that divide 128, got 3");
   EXPECT_EQ(error_of("mlstm", {{"softcap", "-1"}}), "softcap: expected a number >= 0, got -1");
   EXPECT_EQ(error_of("mlstm", {{"block", "pre-up"}, {"heads", "2"}}, {.width = 33 * 2}), "");

@@ -158,6 +158,12 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
             "config.json: layer_types: expected a list with a text for each layer");
   EXPECT_EQ(error("qwen3-5", "linear_num_value_heads", "3"),
             "config.json: linear_num_value_heads: expected a multiple of linear_num_key_heads, got 3");
+  EXPECT_EQ(error("falcon-h1", "ssm_multipliers", "[1, 2]"), "config.json: ssm_multipliers: expected 5 numbers other than 0");
+  EXPECT_EQ(error("falcon-h1", "key_multiplier", "0"), "config.json: key_multiplier: expected a number other than 0");
+  EXPECT_EQ(error("falcon-h1", "time_step_limit", "[0.0, 1.0]"),
+            "config.json: time_step_limit: expected none, which is all that is supported, got [0.0,1.0]");
+  EXPECT_EQ(error("falcon-h1", "mamba_conv_bias", "false"),
+            "config.json: mamba_conv_bias: expected true, which is all that is supported, got false");
   EXPECT_EQ(error("olmo-hybrid", "attention_bias", "true"),
             "config.json: attention_bias: expected none, which is all that is supported, got true");
   EXPECT_EQ(error("kimi-linear", "mlp_layer_types", "[\"dense\", \"sparse\"]"),

@@ -46,6 +46,7 @@ std::vector<float> floats_of(const TensorView& view) {
 bool fits(const WeightRule& rule, const Matrix& ours, const Matrix& theirs) {
   const Index rows = ours.rows, columns = ours.columns;
   const Index their_rows = rule.turned ? theirs.columns : theirs.rows, their_columns = rule.turned ? theirs.rows : theirs.columns;
+  if (!rule.factors.empty() && Index(rule.factors.size()) != rows) return false;
   if (rule.places.empty()) return rows == their_rows && columns == their_columns;
   return Index(rule.places.size()) == rows && columns == their_columns &&
          std::ranges::all_of(rule.places, [&](Index row) { return row >= 0 && row < their_rows; });
@@ -66,7 +67,9 @@ const std::string& name_in(const TensorViews& theirs, const WeightRule& rule) {
   return !rule.also.empty() && !theirs.contains(rule.theirs) && theirs.contains(rule.also) ? rule.also : rule.theirs;
 }
 
-bool plain(const WeightRule& rule) { return rule.places.empty() && !rule.turned && rule.factor == 1 && rule.constant == 0; }
+bool plain(const WeightRule& rule) {
+  return rule.factors.empty() && rule.places.empty() && !rule.turned && rule.factor == 1 && rule.constant == 0;
+}
 
 Tensor made_of(const WeightRule& rule, const std::vector<Index>& shape, const TensorView& view) {
   const Matrix ours(shape, rule);
@@ -76,7 +79,7 @@ Tensor made_of(const WeightRule& rule, const std::vector<Index>& shape, const Te
   float* to = tensor.data<float>();
   for (Index r = 0; r < ours.rows; ++r)
     for (Index c = 0; c < ours.columns; ++c)
-      to[r * ours.columns + c] = float(rule.factor * double(theirs[std::size_t(place(r, c))]) + rule.constant);
+      to[r * ours.columns + c] = float(rule.factor_of(r) * double(theirs[std::size_t(place(r, c))]) + rule.constant);
   return tensor;
 }
 
@@ -118,6 +121,10 @@ WeightRule& WeightRule::plus(double number) {
 }
 WeightRule& WeightRule::times(double number) {
   factor = number;
+  return *this;
+}
+WeightRule& WeightRule::times_each(std::vector<double> numbers) {
+  factors = std::move(numbers);
   return *this;
 }
 WeightRule& WeightRule::if_there() {
@@ -212,9 +219,9 @@ Tensors put_weights(const WeightTable& table, const TensorViews& ours, const Ten
         float& there = to[std::size_t(place(r, c))];
         // Several of ours may be the same of theirs, as tied ones are: their gradients add up.
         if (what == Putting::gradients)
-          there += float(number * rule.factor);
+          there += float(number * rule.factor_of(r));
         else
-          there = float((number - rule.constant) / rule.factor);
+          there = float((number - rule.constant) / rule.factor_of(r));
       }
   }
   Tensors tensors;

@@ -19,12 +19,13 @@ namespace isomer {
 
 struct WeightRule {
   std::string ours, theirs;
-  std::string also = {};            // what theirs is called where it is not there by its name
-  std::vector<Index> places = {};   // of our rows among theirs; empty: all, in their order
-  bool turned = false;              // their matrix is ours transposed
-  double factor = 1, constant = 0;  // ours = factor · theirs + constant
-  bool any_shape = false;           // the same numbers in the same order, with other axes
-  bool optional = false;            // where theirs has none, ours is `constant`
+  std::string also = {};             // what theirs is called where it is not there by its name
+  std::vector<Index> places = {};    // of our rows among theirs; empty: all, in their order
+  bool turned = false;               // their matrix is ours transposed
+  double factor = 1, constant = 0;   // ours = factor · theirs + constant
+  std::vector<double> factors = {};  // of each of our rows, beside it; empty: 1
+  bool any_shape = false;            // the same numbers in the same order, with other axes
+  bool optional = false;             // where theirs has none, ours is `constant`
 
   /// Our rows are theirs from `first` on.
   WeightRule& rows(Index first, Index count);
@@ -33,6 +34,9 @@ struct WeightRule {
   WeightRule& reshaped();
   WeightRule& plus(double number);
   WeightRule& times(double number);
+  /// Each of our rows by its own.
+  WeightRule& times_each(std::vector<double> numbers);
+  [[nodiscard]] double factor_of(Index row) const { return factors.empty() ? factor : factor * factors[std::size_t(row)]; }
   WeightRule& if_there();
 };
 
