@@ -2,10 +2,9 @@
 // A GGUF file (versions 2 and 3, little-endian), mapped into memory: metadata and tensors, plain or quantised.
 //
 //   const Gguf file("model.gguf");
-//   file.text("general.architecture");                     // "llama"
-//   file.integer("llama.block_count"); file.texts("tokenizer.ggml.tokens");
-//   TensorView norm = file.view("output_norm.weight");      // F32, F16, BF16: into the file, as long as `file` or a copy is
-//   there Tensor q = file.read("blk.0.attn_q.weight", Type::bf16);  // dequantised
+//   std::string architecture = file.text("general.architecture");  // "llama"
+//   TensorView norm = file.view("output_norm.weight");             // into the file, as long as `file` or a copy is there
+//   Tensor q = file.read("blk.0.attn_q.weight", Type::bf16);       // dequantised
 //
 // Shapes are row-major, as everywhere here: the file's dimensions in reverse. Quantised types Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K,
 // Q5_K and Q6_K are dequantised; others are refused by name when their numbers are asked for, not before. Opening checks all that

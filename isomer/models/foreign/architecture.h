@@ -2,7 +2,7 @@
 // Models of Hugging Face's transformers and of flash-linear-attention: one short file an architecture says what its config.json
 // means (a ModelConfig) and which of its weights are ours (a WeightTable).
 //
-//   const ForeignConfig config(read_text(folder + "/config.json"), folder + "/config.json");
+//   const ForeignConfig config(read_text(path), path);  // of config.json
 //   const Architecture& architecture = find_architecture(config);
 //   const ModelConfig model = architecture.model(config);
 //   const WeightTable table = weights_of(architecture, config);

@@ -2,7 +2,7 @@
 // A model in a GGUF file, as the folder of Hugging Face that it was made of: a config.json, weights by their names there, a
 // tokenizer. Llama, Qwen2 and Qwen3.
 //
-//   const GgufModel model = read_gguf_model("SmolLM2-135M-Instruct.Q4_1.gguf");
+//   const GgufModel model = read_gguf_model("model.gguf");
 #include <memory>
 #include <string>
 

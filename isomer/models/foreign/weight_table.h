@@ -2,7 +2,7 @@
 // How the weights of another library become ours, and ours theirs again: a table that architectures fill in.
 //
 //   WeightTable table;
-//   table.take("embedding.weight", "model.embed_tokens.weight");
+//   table.in("", "").take("embedding.weight", "model.embed_tokens.weight");
 //   const WeightTable::Scope layer = table.in("layers.0.", "model.layers.0.");
 //   layer.take("mixer.q.weight", "attn.c_attn.weight").rows(0, 768).transposed();
 //

@@ -5,7 +5,7 @@
 //
 //   const ChatTemplate form = chat_template_from(text);
 //   const std::vector<ChatMessage> messages{{"user", "Where does the river end?"}};
-//   const auto tokens = tokenizer.encode(chat_text(form, messages));     // the text has its special tokens already
+//   const auto prompt = tokenizer.encode(chat_text(form, messages));     // the text has its special tokens already
 #include <span>
 #include <string>
 #include <string_view>

@@ -2,8 +2,7 @@
 // Tokenizers of files that carry only their parts: GGUF (tokenizer.ggml.…) and the tokenizer.bin of llama2.c. They become what
 // the tokenizer.json of the same model would be, and to_json() is that file.
 //
-//   const auto tokenizer = tokenizer_of_merges({.pieces = tokens, .merges = merges, .types = types, .words = "smollm"});
-//   const auto other = tokenizer_of_scores({.pieces = tokens, .scores = scores, .types = types, .begin = 1});
+//   const auto own = tokenizer_of_scores({.pieces = tokens, .scores = scores, .types = types, .begin = 1});
 #include <cstdint>
 #include <memory>
 #include <optional>

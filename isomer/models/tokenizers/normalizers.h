@@ -2,7 +2,7 @@
 // What is done to a text before it is cut: steps in order, as `normalizer` of a tokenizer.json lists them.
 //
 //   const std::vector<NormalStep> steps = normalizers_from(json.find("normalizer"));
-//   const std::string text = normalized(steps, "Héllo");           // hello, for BERT
+//   const std::string text = normalized(steps, "H\u00e9llo");           // hello, for BERT
 #include <span>
 #include <string>
 #include <string_view>

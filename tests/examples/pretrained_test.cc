@@ -1,0 +1,121 @@
+// As examples_test.cc, for pre-trained models: their files, tokenizers and weights.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "isomer/io/gguf.h"
+#include "isomer/io/text.h"
+#include "isomer/io/unicode.h"
+#include "isomer/models/foreign/architecture.h"
+#include "isomer/models/foreign/gguf_model.h"
+#include "isomer/models/tokenizers/chat.h"
+#include "isomer/models/tokenizers/given_parts.h"
+#include "isomer/models/tokenizers/normalizers.h"
+#include "tests/temporary_folder.h"
+
+namespace isomer {
+namespace {
+
+namespace fs = std::filesystem;
+const std::string kGoldens = std::string(ISOMER_SOURCE_DIR) + "/tests/goldens";
+
+/// A folder with model.gguf, in which a test works.
+class Examples : public ::testing::Test {
+ protected:
+  Examples() : before_(fs::current_path()) {
+    fs::copy(kGoldens + "/gguf/llama.gguf", folder_.path / "model.gguf");
+    fs::current_path(folder_.path);
+  }
+  ~Examples() override { fs::current_path(before_); }
+
+ private:
+  fs::path before_;
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(Examples, Gguf) {
+  // from isomer/io/gguf.h
+  const Gguf file("model.gguf");
+  std::string architecture = file.text("general.architecture");  // "llama"
+  TensorView norm = file.view("output_norm.weight");             // into the file, as long as `file` or a copy is there
+  Tensor q = file.read("blk.0.attn_q.weight", Type::bf16);       // dequantised
+  // end
+  EXPECT_EQ(architecture, "llama");
+  EXPECT_EQ(norm.dims(), std::vector<Index>{16});
+  EXPECT_EQ(q.shape(), (std::vector<Index>{16, 16}));
+}
+
+TEST_F(Examples, GgufModel) {
+  // from isomer/models/foreign/gguf_model.h
+  const GgufModel model = read_gguf_model("model.gguf");
+  // end
+  EXPECT_TRUE(model.weights.contains("model.norm.weight"));
+}
+
+TEST_F(Examples, Architecture) {
+  const std::string path = kGoldens + "/foreign/llama/config.json";
+  // from isomer/models/foreign/architecture.h
+  const ForeignConfig config(read_text(path), path);  // of config.json
+  const Architecture& architecture = find_architecture(config);
+  const ModelConfig model = architecture.model(config);
+  const WeightTable table = weights_of(architecture, config);
+  // end
+  EXPECT_EQ(model.width, 16);
+  EXPECT_FALSE(table.rules().empty());
+}
+
+TEST_F(Examples, WeightTable) {
+  // from isomer/models/foreign/weight_table.h
+  WeightTable table;
+  table.in("", "").take("embedding.weight", "model.embed_tokens.weight");
+  const WeightTable::Scope layer = table.in("layers.0.", "model.layers.0.");
+  layer.take("mixer.q.weight", "attn.c_attn.weight").rows(0, 768).transposed();
+  // end
+  EXPECT_EQ(table.rules()[1].theirs, "model.layers.0.attn.c_attn.weight");
+}
+
+TEST_F(Examples, Tokenizers) {
+  const std::vector<std::string> tokens{"<unk>", "<s>", "</s>", "\u2581", "a"};
+  const std::vector<float> scores{0, 0, 0, -1, -2};
+  const std::vector<std::int32_t> types{2, 3, 3, 1, 1};
+  const std::string text = "{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>'}}";
+  // from isomer/models/tokenizers/given_parts.h
+  const auto own = tokenizer_of_scores({.pieces = tokens, .scores = scores, .types = types, .begin = 1});
+  // end
+  EXPECT_EQ(own->encode("a"), (std::vector<std::int64_t>{3, 4}));
+  const std::unique_ptr<Tokenizer> bytes = byte_tokenizer();
+  const Tokenizer& tokenizer = *bytes;
+  // from isomer/models/tokenizers/chat.h
+  const ChatTemplate form = chat_template_from(text);
+  const std::vector<ChatMessage> messages{{"user", "Where does the river end?"}};
+  const auto prompt = tokenizer.encode(chat_text(form, messages));  // the text has its special tokens already
+  // end
+  EXPECT_EQ(form.form, ChatForm::chatml);
+  EXPECT_GT(prompt.size(), 20U);
+}
+
+TEST_F(Examples, Unicode) {
+  std::string_view text = "A\u0301";
+  std::string to;
+  // from isomer/io/unicode.h
+  for (CodePoint c; !text.empty(); text.remove_prefix(c.bytes)) {
+    c = first_code_point(text);
+    if (!is_mark(c.value)) append_lower_case(to, c.value);
+  }
+  // end
+  EXPECT_EQ(to, "a");
+}
+
+TEST_F(Examples, Normalizers) {
+  const Json json = Json::parse("{\"normalizer\": {\"type\": \"Lowercase\"}}", "tokenizer.json");
+  // from isomer/models/tokenizers/normalizers.h
+  const std::vector<NormalStep> steps = normalizers_from(json.find("normalizer"));
+  const std::string text = normalized(steps, "H\u00e9llo");
+  // end
+  EXPECT_EQ(text, "h\u00e9llo");
+}
+
+}  // namespace
+}  // namespace isomer
