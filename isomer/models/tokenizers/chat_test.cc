@@ -11,7 +11,7 @@ using tests::error_of;
 const std::vector<ChatMessage> kAsk{{"user", " Where? "}};
 const std::vector<ChatMessage> kTurns{{"system", "Be brief."}, {"user", "Where?"}, {"assistant", "There."}, {"user", "Why?"}};
 
-// As templates of models have them; the texts below are what jinja makes of them.
+// The texts below are what jinja makes of the templates of such models; that of Gemma is written by hand.
 constexpr const char* kSmollm =
     "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nYou are a "
     "helpful "

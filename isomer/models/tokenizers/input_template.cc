@@ -24,7 +24,7 @@ Part part_from(const Json& json, const Json& special) {
   const Json& token = json.at("SpecialToken");
   Part part{.kind = Part::Kind::special, .type = type_of(token)};
   const Json* known = special.find(token.at("id").text());
-  require(known != nullptr, "post_processor", "expected a special token that the template knows, got ", token.at("id").text());
+  if (known == nullptr) fail("post_processor", "expected a special token that the template knows, got ", token.at("id").text());
   for (const Json& number : known->at("ids").items()) part.tokens.push_back(token_number(number));
   return part;
 }
