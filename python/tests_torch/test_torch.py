@@ -149,6 +149,20 @@ def test_backward_twice_over_one_graph():
     assert torch.equal(torch.autograd.grad(o.sum(), q)[0], first)
 
 
+def test_checkpointing():
+    from torch.utils.checkpoint import checkpoint
+
+    q, k, v = (normal(1, 40, 2, 8) for _ in range(3))
+    layer = lambda q, k, v: isomer.torch.scalar_decay(q.sin(), k, v).o
+    want = torch.autograd.grad(layer(q, k, v).square().sum(), (q, k, v))
+    for reentrant in (False, True):
+        for x in (q, k, v):
+            x.grad = None
+        checkpoint(layer, q, k, v, use_reentrant=reentrant).square().sum().backward()
+        for x, grad in zip((q, k, v), want):
+            assert torch.allclose(x.grad, grad, rtol=1e-12, atol=1e-12)
+
+
 def test_a_gradient_of_a_gradient_is_refused():
     q = normal(1, 4, 1, 2)
     grad, = torch.autograd.grad(isomer.torch.scalar_decay(q, q, q).o.sum(), q, create_graph=True)

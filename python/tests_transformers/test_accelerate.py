@@ -104,6 +104,18 @@ def test_one_model_at_a_time():
         assert torch.equal(one(IDS).logits, other(IDS).logits)
 
 
+@pytest.mark.parametrize("name", ["qwen3_5", "mamba", "llama"])
+def test_checkpointing(name):
+    model = models.build(name)
+    want = gradients(model)
+    accelerate(model)
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    found = gradients(model)
+    assert found.keys() == want.keys()
+    for key, grad in want.items():
+        assert (found[key] - grad).abs().max() <= 1e-4 * max(1e-2, float(grad.abs().max())), key
+
+
 def test_attention_by_name():
     plain, ours = models.build("llama"), models.build("llama", attn_implementation="isomer")
     with torch.no_grad():

@@ -73,7 +73,8 @@ def _save(ctx, tensors, call, outputs):
 
 def _go_back(ctx, grads, needed, gradients) -> list:
     """The gradient of each tensor of the call, or None."""
-    tensors, outputs, tape = ctx.saved_tensors[: ctx.inputs], ctx.saved_tensors[ctx.inputs : -1], ctx.saved_tensors[-1]
+    *kept, tape = ctx.saved_tensors  # once: checkpointing computes them again at every look
+    tensors, outputs = kept[: ctx.inputs], kept[ctx.inputs :]
     all_names, law, options, form, threads = ctx.call
     names = all_names.split()
     wanted = [name for name, need in zip(names, needed) if need and (law, name) in _DIFFERENTIABLE]
