@@ -65,10 +65,30 @@ def pair(p):
     return [a, -a * p.unit(H, 1)]
 
 
+def delta_of_values(q, k, v, beta, initial_state=None, output_final_state=False):
+    """beta [B, T, H, V], as the recurrent kernel has it."""
+    q, k, v, beta = (x.float() for x in (q, k, v, beta))
+    state = q.new_zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3]) if initial_state is None else initial_state
+    o = []
+    for t in range(q.shape[1]):
+        error = beta[:, t] * (v[:, t] - (state * k[:, t, :, :, None]).sum(-2))
+        state = state + k[:, t, :, :, None] * error[:, :, None]
+        o.append((state * q[:, t, :, :, None]).sum(-2) * q.shape[3] ** -0.5)
+    return torch.stack(o, 1), state if output_final_state else None
+
+
 # name -> (ours, the plain one, tensors); all take initial_state and output_final_state.
 CASES = {
     "gla": (ours.chunk_gla, naive_recurrent_gla, lambda p: [*p.qkv(), p.decay(H, K)]),
     "recurrent_gla": (ours.fused_recurrent_gla, naive_recurrent_gla, lambda p: [*p.qkv(), p.decay(H, K)]),
+    "recurrent_simple_gla": (ours.fused_recurrent_simple_gla, naive_recurrent_simple_gla, lambda p: [*p.qkv(), p.decay(H)]),
+    "recurrent_linear_attn": (ours.fused_recurrent_linear_attn, naive_recurrent_linear_attn, lambda p: p.qkv()),
+    "recurrent_delta_rule": (ours.fused_recurrent_delta_rule, swapped(delta_rule_recurrence), lambda p: [*p.qkv(), p.unit(H)]),
+    "delta_rule_of_values": (ours.fused_recurrent_delta_rule, delta_of_values, lambda p: [*p.qkv(), p.unit(H, V)]),
+    "recurrent_kda": (ours.fused_recurrent_kda, naive_recurrent_kda, lambda p: [*p.qkv(), p.decay(H, K), p.unit(H)]),
+    "recurrent_rwkv6": (ours.fused_recurrent_rwkv6, swapped(naive_recurrent_rwkv6), lambda p: [*p.qkv(), p.decay(H, K), p.normal(H, K)]),
+    "recurrent_dplr": (ours.fused_recurrent_dplr_delta_rule, swapped(dplr_recurrence), lambda p: [*p.qkv(), *pair(p), p.decay(H, K)]),
+    "recurrent_iplr": (ours.fused_recurrent_iplr_delta_rule, swapped(iplr_recurrence), lambda p: [*p.qkv(), *pair(p)]),
     "simple_gla": (ours.chunk_simple_gla, naive_recurrent_simple_gla, lambda p: [*p.qkv(), p.decay(H)]),
     "linear_attn": (lambda *x, **o: ours.chunk_linear_attn(*x, normalize=False, **o), naive_recurrent_linear_attn, lambda p: p.qkv()),
     "delta_rule": (ours.chunk_delta_rule, swapped(delta_rule_recurrence), lambda p: [*p.qkv(), p.unit(H)]),
@@ -120,10 +140,16 @@ def test_half_precision(name, kind):
     function, oracle, make = CASES[name]
     p = Problem(40, 1.0, kind)
     tensors = [x.to(kind) for x in make(p)]
-    o, final = function(*tensors, output_final_state=True)
-    want, want_final = oracle(*[x.float() for x in tensors], output_final_state=True)
+    inputs, floats = [x.clone().requires_grad_() for x in tensors], [x.float().requires_grad_() for x in tensors]
+    o, final = function(*inputs, output_final_state=True)
+    want, want_final = oracle(*floats, output_final_state=True)
     assert o.dtype == kind and final.dtype == torch.float32
     close(o, want.to(kind), 1e-2), close(final, want_final)
+    to_o = p.token(H, V).float()
+    grads = torch.autograd.grad((o.float() * to_o).sum() + final.sum(), inputs)
+    want_grads = torch.autograd.grad((want * to_o).sum() + want_final.sum(), floats)
+    for got, expected in zip(grads, want_grads):
+        close(got, expected.to(kind), 2e-2)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -132,11 +158,34 @@ def test_packed_sequences(name):
     p = Problem(50, 1.0, batch=1)
     tensors, edges = make(p), [0, 1, 18, 50]
     initial = p.normal(3, H, K, V)
-    o, final = function(*tensors, initial_state=initial, output_final_state=True, cu_seqlens=torch.tensor(edges))
+    to_o, to_state = p.token(H, V), p.normal(3, H, K, V)
+    leaves = [x.clone().requires_grad_() for x in (*tensors, initial)]
+    o, final = function(*leaves[:-1], initial_state=leaves[-1], output_final_state=True, cu_seqlens=torch.tensor(edges))
+    grads = torch.autograd.grad((o * to_o).sum() + (final * to_state).sum(), leaves)
+    theirs = [x.clone().requires_grad_() for x in (*tensors, initial)]
+    loss = 0
     for i, (begin, end) in enumerate(zip(edges, edges[1:])):
-        own = [x[:, begin:end] if x.dim() > 2 else x for x in tensors]
-        want, want_final = oracle(*own, initial_state=initial[i : i + 1].clone(), output_final_state=True)
+        own = [x[:, begin:end] if x.dim() > 2 else x for x in theirs[:-1]]
+        want, want_final = oracle(*own, initial_state=theirs[-1][i : i + 1], output_final_state=True)
         close(o[:, begin:end], want), close(final[i : i + 1], want_final)
+        loss = loss + (want * to_o[:, begin:end]).sum() + (want_final * to_state[i : i + 1]).sum()
+    for got, expected in zip(grads, torch.autograd.grad(loss, theirs)):
+        close(got, expected, 1e-4)
+
+
+@pytest.mark.parametrize("name", ["gated_delta_rule", "recurrent_gated_delta_rule", "kda"])
+def test_grouped_values(name):
+    """More heads of values, gates and beta than of q and k."""
+    function, oracle, _ = CASES[name]
+    p = Problem(40, 1.0)
+    q, k, v = p.token(2, K), F.normalize(p.token(2, K), dim=-1), p.token(6, V)
+    rest = [p.decay(6, K), p.unit(6)] if name == "kda" else [p.unit(6), p.decay(6)]
+    leaves, theirs = ([x.clone().requires_grad_() for x in (q, k, v, *rest)] for _ in range(2))
+    o, final = function(*leaves, output_final_state=True)
+    want, want_final = oracle(*[x.repeat_interleave(3, 2) for x in theirs[:2]], *theirs[2:], output_final_state=True)
+    close(o, want), close(final, want_final)
+    for got, expected in zip(torch.autograd.grad(o.square().sum(), leaves), torch.autograd.grad(want.square().sum(), theirs)):
+        close(got, expected, 1e-4)
 
 
 def test_retention_and_lightning():
@@ -153,6 +202,23 @@ def test_normalised_linear_attention():
     o, (state, z) = ours.chunk_linear_attn(q, k, v, output_final_state=True)
     want, (want_state, want_z) = naive_recurrent_linear_attn(q, k, v, normalize=True, output_final_state=True)
     close(o, want), close(state, want_state), close(z, want_z)
+    edges = [0, 5, 5, 33]
+    leaves, theirs = ([x[:1].clone().requires_grad_() for x in (q, k, v)] for _ in range(2))
+    starts = (Problem(3, 1.0).normal(3, H, K, V), Problem(4, 1.0).normal(3, 1, H, K).abs())
+    o, (state_of, z_of) = ours.chunk_linear_attn(*leaves, initial_state=starts, output_final_state=True, cu_seqlens=torch.tensor(edges))
+    close(state_of[1], starts[0][1]), close(z_of[1], starts[1][1])  # nothing came
+    loss = 0
+    for i in (0, 2):
+        own, start = [x[:, edges[i] : edges[i + 1]] for x in theirs], (starts[0][i : i + 1], starts[1][i : i + 1])
+        want, (want_state, want_z) = naive_recurrent_linear_attn(*own, initial_state=start, normalize=True, output_final_state=True)
+        close(o[:, edges[i] : edges[i + 1]], want), close(state_of[i : i + 1], want_state), close(z_of[i : i + 1], want_z)
+        loss = loss + want.square().sum()
+    for got, expected in zip(torch.autograd.grad(o.square().sum(), leaves), torch.autograd.grad(loss, theirs)):
+        close(got, expected, 1e-4)
+    double = [x.double() for x in (q, k, v)]
+    exact = torch.einsum("bihk,bjhk->bhij", double[0], double[1]).tril()
+    exact = torch.einsum("bhij,bjhv->bihv", exact / exact.sum(-1, keepdim=True), double[2])
+    assert (ours.chunk_linear_attn(*double)[0] - exact).abs().max() < 1e-8
     more = Problem(9, 1.0).qkv()
     more = [x.abs() for x in more]
     close(ours.chunk_linear_attn(*more, initial_state=(state, z))[0],
@@ -170,8 +236,11 @@ def test_attention(window):
 
 @pytest.mark.parametrize("norm", [True, False])
 def test_based(norm):
-    q, k, v = [x.transpose(1, 2).contiguous() for x in Problem(37, 1.0).qkv()]
-    close(ours.parallel_based(q, k, v, use_norm=norm), naive_parallel_based(q.clone(), k, v, use_norm=norm))
+    """Their functions take [B, T, H, D]; the plain one is what stands behind, on [B, H, T, D]."""
+    q, k, v = Problem(37, 1.0).qkv()
+    want = naive_parallel_based(*[x.transpose(1, 2) for x in (q, k, v)], use_norm=norm).transpose(1, 2)
+    for function in (ours.parallel_based, ours.fused_chunk_based):
+        close(function(q, k, v, use_norm=norm), want)
 
 
 def test_hgrn():
@@ -190,6 +259,10 @@ def test_other_layouts():
     assert torch.equal(got[0], want[0]) and torch.equal(got[1].transpose(-1, -2), want[1])
     back = ours.fused_recurrent_gla(q, k, v, g, reverse=True)[0]
     assert torch.equal(back, ours.chunk_gla(*[x.flip(1) for x in (q, k, v, g)])[0].flip(1))
+    back = ours.fused_recurrent_gla(q, k, v, reverse=True)[0]
+    assert torch.equal(back, ours.chunk_simple_gla(*[x.flip(1) for x in (q, k, v)])[0].flip(1))
+    old = ours.fused_recurrent_gla(q, k, v, g, initial_state=initial.transpose(-1, -2), output_final_state=True, transpose_state_layout=True)
+    assert torch.equal(old[0], want[0]) and torch.equal(old[1].transpose(-1, -2), want[1])
     close(ours.chunk_delta_rule(q, k, v, p.unit(H), use_qk_l2norm_in_kernel=True)[0].isfinite().float(), torch.ones(B, 30, H, V))
 
 
@@ -202,7 +275,10 @@ def test_gates_in_the_kernel():
     close(got, ours.chunk_kda(q, k, v, g, beta.sigmoid())[0])
     raw = p.token(H)
     got = ours.fused_recurrent_gated_delta_rule(q, k, v, raw, beta=beta.sigmoid(), use_gate_in_kernel=True, A_log=A_log, dt_bias=bias[:H])[0]
-    close(got, ours.chunk_gated_delta_rule(q, k, v, -A_log.exp() * F.softplus(raw + bias[:H]), beta.sigmoid())[0])
+    want = ours.chunk_gated_delta_rule(q, k, v, -A_log.exp() * F.softplus(raw + bias[:H]), beta.sigmoid())[0]
+    close(got, want)
+    for function in (ours.chunk_gated_delta_rule, ours.chunk_gdn):
+        close(function(q, k, v, raw, beta.sigmoid(), use_gate_in_kernel=True, A_log=A_log, dt_bias=bias[:H], chunk_size=64)[0], want)
 
 
 def test_signatures():
@@ -222,7 +298,9 @@ def test_signatures():
     (lambda q: ours.parallel_attn(q, q, q, sink_bias=q[0, 0, :, 0]), "expected no sink_bias"),
     (lambda q: ours.parallel_retention(q, q, q, output_attentions=True), "output_attentions"),
     (lambda q: ours.chunk_gated_delta_rule(q, q, q, q[..., 0], q[..., 0], allow_neg_eigval=True), "use_beta_sigmoid_in_kernel"),
-    (lambda q: ours.chunk_linear_attn(q, q, q, cu_seqlens=torch.tensor([0, 4])), "normalize=False"),
+    (lambda q: ours.fused_recurrent_linear_attn(q, q, q, reverse=True, normalize=True, cu_seqlens=torch.tensor([0, 4])), "without cu_seqlens"),
+    (lambda q: ours.chunk_gated_delta_rule(q, q, q, q[..., 0], q[..., 0], use_gate_in_kernel=True), "expected g and A_log"),
+    (lambda q: ours.chunk_gdn(q, q, q, q[..., 0], q[..., 0], state_v_first=True, transpose_state_layout=True), "got both"),
     (lambda q: ours.chunk_gla(q, q, q, q[..., :2]), "expected log_decay of shape"),
 ])
 def test_refusals(call, text):
