@@ -16,42 +16,60 @@ def _step(dt, bias, softplus: bool):
     return F.softplus(dt) if softplus else dt
 
 
-def _one_group(name: str, x, axes: int):
-    """B and C of S6: [B, N, L], or [B, 1, N, L]."""
-    if x.dim() == axes + 1:
-        if x.shape[1] != 1:
-            raise ValueError(f"{name}: expected B and C of one group, got {x.shape[1]}")
-        x = x.squeeze(1)
-    if x.dim() != axes:
-        raise ValueError(f"{name}: expected B and C that depend on the token, got {x.dim()} axes")
-    return x
+def _s6(name: str, x, step, A, B, C, D, state, form: str = "auto"):
+    """S6 on x and step [B, L, channels], where B and C [B, L, G, N] serve a G-th of the channels each -> o and the last state."""
+    if A.is_complex():
+        raise ValueError(f"{name}: expected a real A, got {A.dtype}; the law has real decays alone")
+    parts = [x.tensor_split(B.shape[2], 2), step.tensor_split(B.shape[2], 2), A.tensor_split(B.shape[2], 0)]
+    if x.shape[2] % B.shape[2] != 0 or C.shape != B.shape:
+        raise ValueError(f"{name}: expected B and C of as many groups each, which divide {x.shape[2]} channels, got {B.shape[2]} and {C.shape[2]}")
+    ds = [None] * B.shape[2] if D is None else D.tensor_split(B.shape[2], 0)
+    starts = [None] * B.shape[2] if state is None else state.tensor_split(B.shape[2], 1)
+    made = [laws.scan(x=own, step=dt, a=a, b=B[:, :, g], c=C[:, :, g], d=ds[g], initial_state=starts[g], form=form)
+            for g, (own, dt, a) in enumerate(zip(*parts))]
+    if len(made) == 1:
+        return made[0].o, made[0].final_state
+    return torch.cat([r.o for r in made], 2), torch.cat([r.final_state for r in made], 1)
 
 
 def selective_scan_fn(u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False, return_last_state=False):
-    """S6: u, delta, z [B, D, L], A [D, N], B and C [B, N, L] (or [B, 1, N, L]), D and delta_bias [D] -> [B, D, L]."""
+    """S6: u, delta, z [B, D, L], A [D, N], B and C [B, N, L] or [B, G, N, L], D and delta_bias [D] -> [B, D, L]."""
+    name = "selective_scan_fn"
+    for matrix, x in (("B", B), ("C", C)):
+        if x.dim() not in (3, 4):
+            raise ValueError(f"{name}: expected {matrix} [B, N, L] or [B, G, N, L], which depends on the token, got {list(x.shape)}")
+        if x.is_complex():
+            raise ValueError(f"{name}: expected a real {matrix}, got {x.dtype}")
     kind = torch.float64 if u.dtype == torch.float64 else torch.float32
     x, dt = (t.to(kind).transpose(1, 2) for t in (u, delta))
     dt = _step(dt, None if delta_bias is None else delta_bias.to(kind), delta_softplus)
-    b, c = (_one_group("selective_scan_fn", t, 3).to(kind).transpose(1, 2) for t in (B, C))
-    r = laws.scan(x=x, step=dt, a=A.to(kind), b=b, c=c, d=None if D is None else D.to(kind))
-    o = r.o.transpose(1, 2)
+    b, c = ((t.unsqueeze(1) if t.dim() == 3 else t).to(kind).permute(0, 3, 1, 2) for t in (B, C))
+    A = A if A.is_complex() else A.to(kind)
+    o, last = _s6(name, x, dt, A, b, c, None if D is None else D.to(kind), None)
+    o = o.transpose(1, 2)
     o = (o if z is None else o * F.silu(z.to(kind))).to(u.dtype)
-    return (o, r.final_state) if return_last_state else o
+    return (o, last) if return_last_state else o
 
 
 def selective_state_update(state, x, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=False, state_batch_indices=None):
-    """One token: state [B, D, N] is overwritten, x, dt, z [B, D], A [D, N], B and C [B, N] -> [B, D]. Carries no gradient."""
-    _none("selective_state_update", state_batch_indices=state_batch_indices)
-    if state.dim() != 3:
-        raise ValueError(f"selective_state_update: expected a state [B, D, N], got {state.dim()} axes")
+    """One token: state [B, D, N] is overwritten, x, dt, z [B, D], A [D, N], B and C [B, N] -> [B, D]. Carries no gradient. With heads
+    state [B, H, P, N], x, dt, z [B, H, P], A [H, P, N], B and C [B, G, N], D and dt_bias [H, P] -> [B, H, P]."""
+    name = "selective_state_update"
+    _none(name, state_batch_indices=state_batch_indices)
+    heads = state.dim() == 4
+    if state.dim() not in (3, 4) or x.shape != state.shape[:-1]:
+        raise ValueError(f"{name}: expected a state [B, D, N] or [B, H, P, N] and x without its last axis, got {list(state.shape)} and {list(x.shape)}")
+    if B.dim() not in ((3,) if heads else (2, 3)):
+        raise ValueError(f"{name}: expected B and C {'[B, G, N]' if heads else '[B, N]'}, which depend on the token, got {list(B.shape)}")
     kind = torch.float64 if state.dtype == torch.float64 else torch.float32
+    flat = lambda t, first: None if t is None else t.to(kind).flatten(first, first + 1) if heads else t.to(kind)
     with torch.no_grad():
-        step = _step(dt.to(kind), None if dt_bias is None else dt_bias.to(kind), dt_softplus)
-        b, c = (_one_group("selective_state_update", t, 2).to(kind) for t in (B, C))
-        r = laws.scan(x=x.to(kind).unsqueeze(1), step=step.unsqueeze(1), a=A.to(kind), b=b.unsqueeze(1), c=c.unsqueeze(1),
-                      d=None if D is None else D.to(kind), initial_state=state.to(kind), form="step")
-        state.copy_(r.final_state)
-        o = r.o.squeeze(1)
+        step = _step(flat(dt, 1), flat(dt_bias, 0), dt_softplus)
+        b, c = ((t if t.dim() == 3 else t.unsqueeze(1)).to(kind).unsqueeze(1) for t in (B, C))
+        A = A if A.is_complex() else flat(A, 0)
+        o, last = _s6(name, flat(x, 1).unsqueeze(1), step.unsqueeze(1), A, b, c, flat(D, 0), flat(state, 1), "step")
+        state.copy_(last.view(state.shape))
+        o = o.view(x.shape)
         return (o if z is None else o * F.silu(z.to(kind))).to(x.dtype)
 
 

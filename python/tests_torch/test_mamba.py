@@ -3,6 +3,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import isomer.fla
 from isomer.fla import (causal_conv1d_fn, causal_conv1d_update, mamba_chunk_scan_combined, mlstm_chunkwise, selective_scan_fn,
                         selective_state_update)
 
@@ -38,6 +39,40 @@ def test_selective_scan():
         assert torch.allclose(step, want[:, :, t], atol=1e-10)
     assert torch.allclose(state, want_last, atol=1e-10)
     assert torch.allclose(selective_scan_fn(u, delta, A, b[:, None], c[:, None]), selective_scan_fn(u, delta, A, b, c))
+
+
+def test_groups_of_channels():
+    """B and C [B, G, N, L] serve a G-th of the channels each."""
+    u, delta, A = normal(B, D, L), normal(B, D, L).detach().abs(), -normal(D, N).detach().abs()
+    b, c = normal(B, 2, N, L), normal(B, 2, N, L + 0).flip(-1)
+    got, last = selective_scan_fn(u, delta, A, b, c, return_last_state=True)
+    for g, own in enumerate((slice(0, 3), slice(3, 6))):
+        want, want_last = selective_scan_fn(u[:, own], delta[:, own], A[own], b[:, g], c[:, g], return_last_state=True)
+        assert torch.equal(got[:, own], want) and torch.equal(last[:, own], want_last)
+
+
+def test_update_of_heads():
+    H, P, G = 4, 3, 2
+    state, x, dt, z = normal(B, H, P, N).detach(), normal(B, H, P), normal(B, H, P) * 1, normal(B, H, P)
+    A, d, bias, b, c = -normal(H, P, N).abs(), normal(H, P), normal(H, P), normal(B, G, N), normal(B, G, N).flip(0)
+    step = F.softplus(dt + bias)
+    wide_b, wide_c = (y.repeat_interleave(H // G, 1)[:, :, None] for y in (b, c))
+    want_state = torch.exp(step[..., None] * A) * state + (step * x)[..., None] * wide_b
+    want = ((want_state * wide_c).sum(-1) + d * x) * F.silu(z)
+    got = selective_state_update(state, x, dt, A, b, c, d, z, bias, dt_softplus=True)
+    assert torch.allclose(got, want, atol=1e-10) and torch.allclose(state, want_state, atol=1e-10)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda u, A, b: selective_scan_fn(u, u, A.to(torch.complex128), b, b), "expected a real A"),
+    (lambda u, A, b: selective_scan_fn(u, u, A, A, b), "which depends on the token"),
+    (lambda u, A, b: selective_state_update(u[..., :N], u[..., 0], u[..., 0], A + 1j, b[..., 0], b[..., 0]), "expected a real A"),
+    (lambda u, A, b: selective_state_update(u[..., :N], u[..., 0], u[..., 0], A, A[0], A[0]), "which depend on the token"),
+    (lambda u, A, b: selective_state_update(u[..., :N], u, u, A, b, b), "without its last axis"),
+])
+def test_refusals(call, text):
+    with pytest.raises(ValueError, match=text):
+        call(normal(B, D, L).detach(), -normal(D, N).detach().abs(), normal(B, N, L).detach())
 
 
 def test_mamba2():
@@ -83,3 +118,20 @@ def test_mlstm():
         want = (state * read[..., None]).sum(-2) / (norm * read).sum(-1, keepdim=True).abs().clamp(min=1)
         assert torch.allclose(h[:, :, t], want, atol=1e-9)
     assert torch.allclose(C * m.exp()[..., None], state, atol=1e-9) and torch.allclose(n * m.exp(), norm, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in isomer.fla.__all__ if name.startswith("mlstm") and "step__" not in name))
+def test_names_of_mlstm_kernels(name):
+    q, k, v, i, f = normal(B, 2, L, 4), normal(B, 2, L, 4) * 2, normal(B, 2, L, 3), normal(B, 2, L), normal(B, 2, L) * 2
+    h, states = getattr(isomer.fla, name)(q, k, v, i, f, None, None, None, True, 1e-6, dtype_state=torch.float64)
+    want, last = mlstm_chunkwise(q, k, v, i, f, return_last_states=True)
+    assert torch.equal(h, want) and all(torch.equal(x, y) for x, y in zip(states, last))
+    step = getattr(isomer.fla, "mlstm_recurrent_step__native")
+    first, states = getattr(isomer.fla, name)(*[x[:, :, :9] for x in (q, k, v, i, f)], return_last_states=True, dtype_state=torch.float64)
+    for t in range(9, L):
+        at = [x[:, :, t] for x in (q, k, v)] + [x[:, :, t : t + 1] for x in (i, f)]
+        h, states = step(*at, *states, dtype_state=torch.float64)
+        assert torch.allclose(h, want[:, :, t], atol=1e-10)
+    assert getattr(isomer.fla, name)(*[x.bfloat16() for x in (q, k, v)], i.float(), f.float()).dtype == torch.bfloat16
+    with pytest.raises(ValueError, match="expected no speed"):
+        getattr(isomer.fla, name)(q, k, v, i, f, speed=3)
