@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "isomer/base/error.h"
+#include "isomer/base/watch.h"
 
 namespace isomer {
 
@@ -76,6 +77,11 @@ class Context::Pool {
 
  private:
   void work(Workspace& workspace);
+  /// Calls f; what it throws ends the round.
+  template <class F>
+  void attempt(F f);
+  /// Until the other threads are done.
+  void wait();
   void worker(Workspace& workspace);
 
   std::vector<Workspace>& workspaces_;
@@ -106,7 +112,10 @@ Context::~Context() { delete pool_; }
 
 void Context::run(Index count, Task task, Wake wake) {
   if (pool_ != nullptr && count > 1) return pool_->run(count, task, wake);
-  for (Index i = 0; i < count; ++i) task.call(task.self, i, workspaces_[0]);
+  for (Index i = 0; i < count; ++i) {
+    may_stop();
+    task.call(task.self, i, workspaces_[0]);
+  }
 }
 
 void Context::Pool::run(Index count, Task task, Wake wake) {
@@ -128,24 +137,40 @@ void Context::Pool::run(Index count, Task task, Wake wake) {
     const std::lock_guard lock(mutex_);
     open_ = false;
   }
-  if (!spin([this] { return busy_.load(std::memory_order_acquire) == 0; })) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return busy_.load(std::memory_order_acquire) == 0; });
-  }
+  if (!spin([this] { return busy_.load(std::memory_order_acquire) == 0; })) wait();
   if (failure_) std::rethrow_exception(failure_);
+}
+
+void Context::Pool::wait() {
+  const auto idle = [this] { return busy_.load(std::memory_order_acquire) == 0; };
+  std::unique_lock lock(mutex_);
+  while (watched() && !done_.wait_for(lock, Watch::kPause, idle)) {
+    lock.unlock();
+    attempt([] { may_stop(); });
+    lock.lock();
+  }
+  done_.wait(lock, idle);
+}
+
+template <class F>
+void Context::Pool::attempt(F f) {
+  try {
+    f();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    next_.store(count_, std::memory_order_relaxed);
+  }
 }
 
 void Context::Pool::work(Workspace& workspace) {
   for (;;) {
     const Index i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= count_) return;
-    try {
+    attempt([&] {
+      may_stop();  // of the caller alone: the threads of the pool have no watch
       task_.call(task_.self, i, workspace);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
-      next_.store(count_, std::memory_order_relaxed);
-    }
+    });
   }
 }
 

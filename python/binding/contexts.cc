@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 
+#include "isomer/base/error.h"
+
 namespace isomer::python {
 
 namespace {
@@ -27,8 +29,25 @@ struct Kept {
   std::map<int, std::unique_ptr<Worker>> workers;
 };
 
+thread_local bool looking = false;
+
+/// Runs the handlers of signals that have come; that of Ctrl-C raises an exception.
+void look_at_signals() {
+  const nanobind::gil_scoped_acquire locked;
+  looking = true;
+  const int raised = PyErr_CheckSignals();
+  looking = false;
+  if (raised != 0) throw nanobind::python_error();
+}
+
+void refuse_handlers() {
+  if (looking)
+    throw Error("isomer: expected no call by the handler of a signal while another call is at work in the same thread");
+}
+
 Worker& worker_of(int threads) {
   thread_local Kept kept;
+  refuse_handlers();
   if (kept.fork != forks().load()) {
     // To end them would wait for threads that are not there.
     for (auto& [count, worker] : kept.workers) (void)worker.release();
@@ -39,6 +58,8 @@ Worker& worker_of(int threads) {
   return *own;
 }
 }  // namespace
+
+Running::Running(bool brief) : watch_((refuse_handlers(), brief ? nullptr : look_at_signals)) {}
 
 unsigned fork_count() { return forks().load(); }
 

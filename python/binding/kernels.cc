@@ -267,7 +267,7 @@ class BoundKernel {
     Outputs made(empty);
     Context& context = context_of(threads);
     {
-      const nb::gil_scoped_release released;
+      const Running running;
       kernel_.forward(in.views(), settings_, std::ref(made), context);
     }
     return made.take();
@@ -286,7 +286,7 @@ class BoundKernel {
       return wanted.contains(name) ? made(name, type, shape) : LawView{};
     };
     {
-      const nb::gil_scoped_release released;
+      const Running running;
       kernel_.backward(in.views(), settings_, make, context);
     }
     return made.take();

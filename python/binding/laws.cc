@@ -30,7 +30,7 @@ class BoundCall {
     const Form chosen = form_named(form);
     Context& context = context_of(threads);
     {
-      const nb::gil_scoped_release released;
+      const Running running;
       if (finite) require_finite(law_, in.views());
       apply(*bound_, in.views(), chosen, context, std::ref(made));
     }
@@ -44,7 +44,7 @@ class BoundCall {
     const auto tape = std::make_shared<LawTape>();
     const NamedRun run{form_named(form), tape.get(), context_of(threads)};
     {
-      const nb::gil_scoped_release released;
+      const Running running;
       isomer::forward(*bound_, in.views(), run, std::ref(made));
     }
     nb::dict all = made.take();
@@ -63,7 +63,7 @@ class BoundCall {
       return wanted.contains(name) ? made(name, type, shape) : LawView{};
     };
     {
-      const nb::gil_scoped_release released;
+      const Running running;
       isomer::backward(*bound_, in.views(), out.views(), run, make);
     }
     return made.take();

@@ -109,17 +109,19 @@ class MixerStream {
     const Borrowed x("x", array);
     expect_tokens(x.view(), type_of<T>, weights_->mixer.graph().width);
     Made made = make_array(empty, type_of<T>, x.view().dims());
-    const nb::gil_scoped_release released;
-    Bench& at = bench();
-    const std::lock_guard turn(at.mutex);
-    weights_->assign(own);
-    Tape<T> tape(at.context(threads), Record::no);
     const View<const T, 3> from = x.view().template view<const T, 3>();
     const View<T, 4> in{const_cast<T*>(from.data),
                         {from.shape[0], from.shape[1], 1, from.shape[2]},
                         {from.stride[0], from.stride[1], from.stride[2], from.stride[2]}};
-    const Var<T> y = weights_->mixer.prefill(tape, tape.input(in), state_);
-    copy_numbers(dense_view(type_of<T>, reinterpret_cast<const std::byte*>(y.value.data), x.view().dims()), made.view);
+    advanced(state_, from.shape[1], [&](MixerState<T>& state) {
+      Bench& at = bench();
+      const std::lock_guard turn(at.mutex);
+      weights_->assign(own);
+      Tape<T> tape(at.context(threads), Record::no);
+      const Var<T> y = weights_->mixer.prefill(tape, tape.input(in), state);
+      copy_numbers(dense_view(type_of<T>, reinterpret_cast<const std::byte*>(y.value.data), x.view().dims()), made.view);
+      return true;
+    });
     return made.array;
   }
   [[nodiscard]] MixerStream copy() const { return *this; }
@@ -164,7 +166,7 @@ class BoundMixer {
       Made y = make_array(empty, type_of<T>, in.view().dims());
       std::shared_ptr<MixerTape<T>> tape;
       {
-        const nb::gil_scoped_release released;
+        const Running running;
         Bench& at = bench();
         const std::lock_guard turn(at.mutex);
         own->assign(numbers);
@@ -198,7 +200,7 @@ class BoundMixer {
       for (const Parameter<T>& p : own->parameters.all())
         made.push_back(p.trained() ? make_array(empty, type_of<T>, p.spec.shape) : Made{nb::none(), {}});
       {
-        const nb::gil_scoped_release released;
+        const Running running;
         Bench& at = bench();
         const std::lock_guard turn(at.mutex);
         own->assign(numbers);
@@ -300,8 +302,8 @@ class BoundMixer {
                            3,
                            {seed.shape[0], seed.shape[1], seed.shape[3]},
                            {seed.stride[0], seed.stride[1], seed.stride[3]}});
+    tape.spent = true;  // even if it is interrupted
     tape.tape.backward();
-    tape.spent = true;
     copy_out<T>({View<T, 4>{const_cast<T*>(tape.tape.arrived(tape.x).data), tape.x.value.shape, tape.x.value.stride}}, made[0]);
     std::size_t i = 1;
     for (const Parameter<T>& p : parameters.all()) {
@@ -332,7 +334,7 @@ void bind_stream(nb::module_& module, const char* name) {
 nb::dict read_tensors(const std::string& path, nb::handle empty) {
   Tensors tensors;
   {
-    const nb::gil_scoped_release released;
+    const Running running;
     tensors = read_safetensors(path);
   }
   nb::dict all;
@@ -352,7 +354,7 @@ void write_tensors(const std::string& path, const nb::dict& arrays) {
     Tensor& own = tensors[name] = Tensor(view.type, view.dims());
     copy_numbers(view, mutable_view_of(own));
   }
-  const nb::gil_scoped_release released;
+  const Running running;
   write_safetensors(path, tensors);
 }
 }  // namespace

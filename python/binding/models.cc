@@ -42,13 +42,14 @@ class Stream {
   nb::object prefill(nb::handle tokens, int threads, nb::handle empty) {
     const Tensor all = tensor_of("tokens", tokens);
     check(all, all.size() % std::max<Index>(state_.batch(), 1) == 0 && all.size() > 0, "[B, T]");
-    return logits(empty, [&] { return model_->model.prefill(tape_of(threads), numbers(all), state_); });
+    return logits(empty, all.size() / state_.batch(),
+                  [&](ModelState<float>& state) { return model_->model.prefill(tape_of(threads), numbers(all), state); });
   }
   /// One token of each, [B].
   nb::object step(nb::handle tokens, int threads, nb::handle empty) {
     const Tensor all = tensor_of("tokens", tokens);
     check(all, all.size() == state_.batch(), "[B]");
-    return logits(empty, [&] { return model_->model.step(tape_of(threads), numbers(all), state_); });
+    return logits(empty, 1, [&](ModelState<float>& state) { return model_->model.step(tape_of(threads), numbers(all), state); });
   }
   [[nodiscard]] Stream copy() const { return *this; }
   void save(const std::string& path) const { save_state(path, state_, *model_); }
@@ -67,12 +68,8 @@ class Stream {
     return {tokens.data<std::int64_t>(), std::size_t(tokens.size())};
   }
   template <class F>
-  nb::object logits(nb::handle empty, F run) {
-    View<const float, 2> last;
-    {
-      const nb::gil_scoped_release released;
-      last = run();
-    }
+  nb::object logits(nb::handle empty, Index tokens, F run) {
+    const View<const float, 2> last = advanced(state_, tokens, [&](auto& state) { return View<const float, 2>(run(state)); });
     Made made = make_array(empty, Type::f32, {last.shape[0], last.shape[1]});
     std::copy_n(last.data, last.size(), reinterpret_cast<float*>(made.view.data));
     return made.array;
@@ -95,7 +92,7 @@ class LanguageModel {
       in[name] = tensor_of(name, array);
     }
     {
-      const nb::gil_scoped_release released;
+      const Running running;
       out = logits_of(*loaded_, in, {.stream = stream, .gradients = gradients}, context_of(threads));
     }
     nb::dict made;

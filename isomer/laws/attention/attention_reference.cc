@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "isomer/base/watch.h"
 #include "isomer/laws/attention/attention_problem.h"
 
 namespace isomer::attention_detail {
@@ -101,6 +102,7 @@ void forward_reference(const Problem& p, const AttentionInputs<T>& in, const Att
     for (Index h = 0; h < p.H; ++h) {
       const Head64<T> head(p, in, s, h);
       for (Index i = 0; i < s.length; ++i) {
+        may_stop();
         const auto row = head.row(i);
         normalise<double>(p, row.x.data(), row.l, double(p.count(i, p.keys(s))), head.gate(i), o.data());
         for (Index d = 0; d < p.V; ++d) out.o(s.batch, s.first + i, h, d) = T(o[std::size_t(d)]);
@@ -124,6 +126,7 @@ void backward_reference(const Problem& p, const AttentionInputs<T>& in, View<con
     for (Index h = 0; h < p.H; ++h) {
       const Head64<T> head(p, in, s, h);
       for (Index i = 0; i < s.length; ++i) {
+        may_stop();
         const auto row = head.row(i);
         const Index b = s.batch, t = s.first + i;
         for (Index d = 0; d < p.V; ++d) g[std::size_t(d)] = double(grad_o(b, t, h, d));

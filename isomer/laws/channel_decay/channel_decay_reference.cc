@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "isomer/base/watch.h"
 #include "isomer/laws/reference_heads.h"
 
 namespace isomer::channel_decay_detail {
@@ -100,6 +101,7 @@ void reference(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& optio
     const Head head = head_of(in, options, seq, h, H);
     Vector state = state_of(in.initial_state, n, h, head.K, head.V), o(head.V);
     for (Index t = 0; t < head.T; ++t) {
+      may_stop();
       if (head.before) head.read(t, state, o.data());
       head.write(t, state);
       if (!head.before) head.read(t, state, o.data());
@@ -123,6 +125,7 @@ void reference_vjp(const ChannelDecayInputs<T>& in, const ChannelDecayOptions& o
     const Vector grad_o = output_gradient(given.o, seq, h, H, V);
     HeadGradient g{Vector(L * K, 0.0), Vector(L * K, 0.0), Vector(L * V, 0.0), Vector(L * K, 0.0), Vector(K, 0.0)};
     for (Index t = L; t-- > 0;) {
+      may_stop();
       if (!head.before) read_vjp(head, t, states[t + 1], &grad_o[t * V], back, g);
       write_vjp(head, t, states[t], back, g);
       if (head.before) read_vjp(head, t, states[t], &grad_o[t * V], back, g);

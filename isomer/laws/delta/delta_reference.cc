@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "isomer/base/watch.h"
 #include "isomer/laws/reference_heads.h"
 
 namespace isomer::delta_detail {
@@ -163,6 +164,7 @@ void reference(const DeltaInputs<T>& in, const DeltaOptions& options, const Delt
     const Head head = head_of(in, options, seq, h, H);
     Vector state = state_of(in.initial_state, n, h, head.K, head.V);
     for (Index t = 0; t < head.T; ++t) {
+      may_stop();
       head.write(t, state);
       for (Index c = 0; c < head.V; ++c) out.o(seq.batch, seq.first + t, h, c) = T(head.read(t, state, c));
     }
@@ -183,6 +185,7 @@ void reference_vjp(const DeltaInputs<T>& in, const DeltaOptions& options, const 
     const Vector grad_o = output_gradient(given.o, seq, h, H, V);
     Tokens sums(L, K, V);
     for (Index t = L; t-- > 0;) {
+      may_stop();
       head.read_vjp(t, states[t + 1], &grad_o[t * V], back, sums);
       head.write_vjp(t, states[t], back, sums);
     }

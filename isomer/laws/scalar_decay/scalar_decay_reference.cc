@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "isomer/base/watch.h"
 #include "isomer/laws/reference_heads.h"
 
 namespace isomer::scalar_decay_detail {
@@ -186,6 +187,7 @@ void head_vjp(const ScalarDecayInputs<T>& in, const ScalarDecayCotangents<T>& gi
   Vector grad_q(L * K), grad_k(L * K), grad_v(L * V);
   for (Index t = 0; t < L && head.global; ++t) head.read_vjp(t, memory[L], &grad_o[t * V], back, &grad_q[t * K]);
   for (Index t = L; t-- > 0;) {
+    may_stop();
     if (!head.global) head.read_vjp(t, memory[t + 1], &grad_o[t * V], back, &grad_q[t * K]);
     Head::TokenGradient token{&grad_k[t * K], &grad_v[t * V], 0, 0};
     head.write_vjp(t, memory[t], back, token);
@@ -211,6 +213,7 @@ void reference(const ScalarDecayInputs<T>& in, const ScalarDecayOptions& options
       for (Index c = 0; c < head.V; ++c) out.o(seq.batch, seq.first + t, h, c) = T(o[c]);
     };
     for (Index t = 0; t < head.T; ++t) {
+      may_stop();
       head.write(t, m);
       if (!head.global) read(t);
     }

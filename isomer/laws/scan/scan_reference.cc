@@ -4,6 +4,7 @@
 #include <complex>
 #include <vector>
 
+#include "isomer/base/watch.h"
 #include "isomer/laws/layout.h"
 
 namespace isomer::scan_detail {
@@ -43,6 +44,7 @@ void reference(const ScanInputs<T>& in, const ScanOutputs<T>& out) {
   const auto all = sequences(kOp, B, L, in.offsets);
   for (Index n = 0; n < Index(all.size()); ++n)
     for (Index i = 0; i < N; ++i) {
+      may_stop();
       const Sequence s = all[n];
       Complex h{number(in.initial.state, n, i), number(in.initial.imag, n, i)};
       for (Index t = s.first; t < s.first + s.length; ++t) {
@@ -61,6 +63,7 @@ void reference_vjp(const ScanInputs<T>& in, const ScanCotangents<T>& given, cons
   const auto all = sequences(kOp, B, L, in.offsets);
   for (Index n = 0; n < Index(all.size()); ++n)
     for (Index i = 0; i < N; ++i) {
+      may_stop();
       const Sequence s = all[n];
       std::vector<Complex> h{{number(in.initial.state, n, i), number(in.initial.imag, n, i)}};  // h[k]: before token k
       for (Index t = s.first; t < s.first + s.length; ++t)
@@ -90,6 +93,7 @@ void reference(const ScanS6Inputs<T>& in, const ScanS6Outputs<T>& out) {
   const auto all = sequences(kOp, B, L, in.offsets);
   for (Index n = 0; n < Index(all.size()); ++n)
     for (Index i = 0; i < C; ++i) {
+      may_stop();
       const Sequence s = all[n];
       std::vector<double> h(N);
       for (Index j = 0; j < N; ++j) h[j] = number(in.initial_state, n, i, j);
@@ -148,6 +152,7 @@ void reference_vjp(const ScanS6Inputs<T>& in, const ScanS6Cotangents<T>& given, 
   Sums sums{std::vector<double>(C * N), std::vector<double>(B * L * N), std::vector<double>(B * L * N), std::vector<double>(C)};
   for (Index n = 0; n < Index(all.size()); ++n)
     for (Index i = 0; i < C; ++i) {
+      may_stop();
       const Sequence s = all[n];
       std::vector<double> h((s.length + 1) * N), g(N);
       for (Index j = 0; j < N; ++j) {

@@ -1,0 +1,24 @@
+#include "isomer/base/watch.h"
+
+#include <utility>
+
+namespace isomer {
+
+namespace {
+thread_local Watch* current = nullptr;
+}  // namespace
+
+Watch::Watch(void (*look)()) : look_(look), outer_(std::exchange(current, this)) {}
+Watch::~Watch() { current = outer_; }
+
+bool watched() { return current != nullptr && current->look_ != nullptr; }
+
+void may_stop() {
+  if (!watched()) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - current->last_ < Watch::kPause) return;
+  current->last_ = now;
+  current->look_();
+}
+
+}  // namespace isomer
