@@ -148,6 +148,22 @@ def test_refusals():
     assert "<pre>" in report._repr_html_()
 
 
+def test_keywords_of_kernels_are_not_swallowed():
+    """What a modeling file passes on reaches our function, which computes or refuses it."""
+    from isomer.torch._transformers import _chunk_scan, _conv, _gated_delta, _selective_update
+
+    with pytest.raises(ValueError, match="expected no seq_idx"):
+        _conv(torch.randn(1, 3, 5), torch.randn(3, 4), seq_idx=torch.zeros(1, 5))
+    with pytest.raises(ValueError, match="expected no state_batch_indices"):
+        _selective_update(*[torch.randn(1, 3, 4)] * 6, state_batch_indices=torch.zeros(1))
+    x, dt, A, b = torch.randn(1, 5, 2, 3), torch.rand(1, 5, 2), -torch.rand(2), torch.randn(1, 5, 1, 4)
+    z = torch.randn(1, 5, 2, 3)
+    got = _chunk_scan(x, dt, A, b, b, 16, z=z, use_cache=True)
+    assert torch.allclose(got, _chunk_scan(x, dt, A, b, b, 16) * torch.nn.functional.silu(z), atol=1e-6)
+    beta = torch.rand(1, 5, 2)
+    assert torch.allclose(_gated_delta(x, x, x, -dt, beta, scale=1.0)[0], _gated_delta(x, x, x, -dt, beta)[0] * 3**0.5, atol=1e-5)
+
+
 def test_capped_logits_are_left():
     import transformers
 

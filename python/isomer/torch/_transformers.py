@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from isomer import fla, mlstm
+from isomer import fla, mamba, mlstm
 from isomer import torch as laws
 
 
@@ -24,11 +24,23 @@ def _arithmetic(x: Tensor) -> torch.dtype:
 # What the functions of modeling files do, under their names and with their arguments.
 
 
-def _conv(hidden_states, weight, bias=None, activation=None, seq_idx=None, **kwargs):
-    return fla.causal_conv1d_fn(hidden_states, weight, bias, seq_idx=seq_idx, activation=activation)
+# Modeling files pass the keywords of their model on to kernels: those that a kernel knows go to ours, which has or refuses them; the
+# others (use_cache, ...) mean nothing to it.
+_CONV = ("seq_idx", "initial_states", "return_final_states", "final_states_out")
+_DELTA = ("scale", "use_gate_in_kernel", "A_log", "dt_bias", "use_beta_sigmoid_in_kernel", "allow_neg_eigval", "state_v_first",
+          "transpose_state_layout", "cp_context", "head_first")
+
+
+def _known(kwargs: dict, *names: str) -> dict:
+    return {name: kwargs[name] for name in names if kwargs.get(name) is not None}
+
+
+def _conv(hidden_states, weight, bias=None, activation=None, **kwargs):
+    return fla.causal_conv1d_fn(hidden_states, weight, bias, activation=activation, **_known(kwargs, *_CONV))
 
 
 def _conv_update(hidden_states, conv_state, weight, bias=None, activation=None, **kwargs):
+    mamba._none("causal_conv1d_update", **_known(kwargs, "cache_seqlens", "conv_state_indices", *_CONV))
     before = conv_state[:, :, conv_state.shape[2] - (weight.shape[1] - 1) :].clone()
     y = fla.causal_conv1d_fn(hidden_states, weight, bias, initial_states=before, activation=activation)
     with torch.no_grad():
@@ -36,16 +48,16 @@ def _conv_update(hidden_states, conv_state, weight, bias=None, activation=None, 
     return y
 
 
-def _gated_delta(query, key, value, g, beta, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
+def _gated_delta(query, key, value, g, beta, *, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
                  cu_seqlens=None, **kwargs):
     return fla.chunk_gated_delta_rule(query, key, value, g, beta, initial_state=initial_state, output_final_state=output_final_state,
-                                      use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens)
+                                      use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens, **_known(kwargs, *_DELTA))
 
 
-def _kimi_delta(query, key, value, g, beta, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
+def _kimi_delta(query, key, value, g, beta, *, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
                 cu_seqlens=None, **kwargs):
     return fla.chunk_kda(query, key, value, g, beta, initial_state=initial_state, output_final_state=output_final_state,
-                         use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens)
+                         use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens, **_known(kwargs, "lower_bound", *_DELTA))
 
 
 def _selective_scan(hidden_states, dt, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False, return_last_state=False, **kwargs):
@@ -53,19 +65,20 @@ def _selective_scan(hidden_states, dt, A, B, C, D=None, z=None, delta_bias=None,
 
 
 def _selective_update(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=False, z=None, **kwargs):
-    return fla.selective_state_update(state, hidden_states, dt, A, B, C, D, z, dt_bias, dt_softplus)
+    return fla.selective_state_update(state, hidden_states, dt, A, B, C, D, z, dt_bias, dt_softplus, **_known(kwargs, "state_batch_indices"))
 
 
 def _chunk_scan(hidden_states, dt, A, B, C, chunk_size, D=None, dt_bias=None, initial_states=None, dt_softplus=False,
-                dt_limit=(0.0, float("inf")), return_final_states=False, seq_idx=None, **kwargs):
+                dt_limit=(0.0, float("inf")), return_final_states=False, **kwargs):
     return fla.mamba_chunk_scan_combined(hidden_states, dt, A, B, C, chunk_size, D=D, dt_bias=dt_bias, initial_states=initial_states,
-                                         seq_idx=seq_idx, dt_softplus=dt_softplus, dt_limit=dt_limit,
-                                         return_final_states=return_final_states)
+                                         dt_softplus=dt_softplus, dt_limit=dt_limit, return_final_states=return_final_states,
+                                         **_known(kwargs, "z", "seq_idx", "cu_seqlens", "return_varlen_states"))
 
 
 @torch.no_grad()
 def _chunk_update(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=False, z=None, **kwargs):
     """One token of Mamba-2: state [B, H, P, N], hidden_states [B, H, P]; dt, A, D and dt_bias are the same along P."""
+    mamba._none("selective_state_update", **_known(kwargs, "state_batch_indices"))
     one = lambda x: None if x is None else x[..., 0]
     o, final = fla.mamba_chunk_scan_combined(
         hidden_states.unsqueeze(1), one(dt).unsqueeze(1), A[:, 0, 0], B.unsqueeze(1), C.unsqueeze(1), D=one(D), dt_bias=one(dt_bias),
