@@ -47,6 +47,20 @@ void set_axes(const std::string& name, int rank, TensorView& view) {
   view.rank = rank;
 }
 
+/// The number of its kind of device, which may be of an enumeration.
+long device_of(nb::handle array) {
+  const nb::object device = array.attr("__dlpack_device__")(), kind = device[0];
+  const long number = PyLong_AsLong(kind.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return number;
+}
+
+bool is_bf16_of_numpy(nb::handle array) {
+  if (!nb::hasattr(array, "__array_interface__") || !nb::hasattr(array, "dtype")) return false;
+  const nb::object type = array.attr("dtype");
+  return nb::cast<std::string>(nb::str(nb::handle(type))) == "bfloat16";
+}
+
 Tensor widened(const TensorView& from) {
   Tensor to(Type::i64, from.dims());
   MutableTensorView target = mutable_view_of(to);
@@ -66,9 +80,7 @@ Tensor widened(const TensorView& from) {
 Borrowed::Borrowed(const std::string& name, nb::handle array) {
   if (nb::isinstance<nb::tuple>(array))
     take_address(name, array);
-  else if (PyObject_CheckBuffer(array.ptr()) != 0)
-    take_buffer(name, array);
-  else
+  else if (PyObject_CheckBuffer(array.ptr()) == 0 || !take_buffer(name, array))
     take_dlpack(name, array);
   if (view_.data == nullptr) view_.data = kNothing;
   convert();
@@ -78,10 +90,20 @@ Borrowed::~Borrowed() {
   if (has_buffer_) PyBuffer_Release(&buffer_);
 }
 
-void Borrowed::take_buffer(const std::string& name, nb::handle array) {
-  if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
+bool Borrowed::take_buffer(const std::string& name, nb::handle array) {
+  constexpr int kFlags = PyBUF_STRIDES | PyBUF_FORMAT;
+  bool brain = false;
+  if (PyObject_GetBuffer(array.ptr(), &buffer_, kFlags) != 0) {
+    PyErr_Clear();
+    // BF16 has no letter among formats: of NumPy it is taken as integers of 16 bits.
+    brain = is_bf16_of_numpy(array);
+    if (!brain && nb::hasattr(array, "__dlpack__")) return false;
+    if (!brain) refuse_type(name, "an array without a buffer of numbers");
+    const nb::object bits = array.attr("view")("uint16");
+    if (PyObject_GetBuffer(bits.ptr(), &buffer_, kFlags) != 0) throw nb::python_error();
+  }
   has_buffer_ = true;
-  const std::optional<Element> element = element_of(buffer_.format, buffer_.itemsize);
+  const std::optional<Element> element = brain ? Element{'b', 2} : element_of(buffer_.format, buffer_.itemsize);
   const bool narrow = element && element->kind == 'i' && element->bytes == 4;
   const std::optional<Type> type = narrow ? Type::i64 : element ? type_of_element(*element) : std::nullopt;
   if (!type) {
@@ -101,14 +123,16 @@ void Borrowed::take_buffer(const std::string& name, nb::handle array) {
     view_.stride[i] = buffer_.strides[i] / buffer_.itemsize;
   }
   if (narrow) copy_ = widened(view_), view_ = view_of(copy_);
+  return true;
 }
 
 void Borrowed::take_dlpack(const std::string& name, nb::handle array) {
-  if (!nb::hasattr(array, "__dlpack__"))
-    throw Error("expected an array as " + name + ", got " + nb::cast<std::string>(nb::str(nb::handle(array.type()))));
-  array_ = nb::cast<nb::ndarray<nb::ro>>(array);
-  if (array_.device_type() != nb::device::cpu::value)
+  const std::string type_name = nb::cast<std::string>(nb::str(nb::handle(array.type())));
+  if (!nb::hasattr(array, "__dlpack__")) throw Error("expected an array as " + name + ", got " + type_name);
+  const bool here = !nb::hasattr(array, "__dlpack_device__") || device_of(array) == nb::device::cpu::value;
+  if (!here || (nb::try_cast(array, array_) && array_.is_valid() && array_.device_type() != nb::device::cpu::value))
     throw Error("expected " + name + " in the memory of the CPU, got another device");
+  if (!array_.is_valid()) throw Error("expected an array that DLPack gives as " + name + ", got " + type_name);
   const nb::dlpack::dtype type = array_.dtype();
   const char kind = type.code == std::uint8_t(nb::dlpack::dtype_code::Float)    ? 'f'
                     : type.code == std::uint8_t(nb::dlpack::dtype_code::Bfloat) ? 'b'
@@ -134,6 +158,7 @@ void Borrowed::take_address(const std::string& name, nb::handle tuple) {
   set_axes(name, int(nb::len(shape)), view_);
   for (std::size_t i = 0; i < std::size_t(view_.rank); ++i)
     view_.shape[i] = nb::cast<Index>(shape[i]), view_.stride[i] = nb::cast<Index>(stride[i]);
+  if (view_.data == nullptr && view_.size() > 0) throw Error("expected " + name + " in the memory of the CPU, got none");
   if (narrow) copy_ = widened(view_), view_ = view_of(copy_);
 }
 

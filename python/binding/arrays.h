@@ -23,7 +23,8 @@ class Borrowed {
   [[nodiscard]] const TensorView& view() const { return view_; }
 
  private:
-  void take_buffer(const std::string& name, nb::handle array);
+  /// False: it has none, but DLPack.
+  bool take_buffer(const std::string& name, nb::handle array);
   void take_dlpack(const std::string& name, nb::handle array);
   void take_address(const std::string& name, nb::handle tuple);
   void convert();

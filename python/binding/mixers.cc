@@ -160,6 +160,7 @@ class BoundMixer {
   [[nodiscard]] nb::list forward(nb::handle x, const nb::list& weights, nb::handle offsets, int threads, bool record,
                                  nb::handle empty) {
     return typed(x, [&]<class T>(T, const Borrowed& in) {
+      expect_tokens(in.view(), type_of<T>, graph_.width);
       const std::shared_ptr<Weights<T>> own = this->weights<T>();
       const Arrays numbers = borrowed(weights, own->names);
       std::vector<std::int64_t> packed = integers(offsets);
@@ -187,13 +188,19 @@ class BoundMixer {
     });
   }
 
-  /// Gradients of x and of every weight, None for those that are not trained.
-  [[nodiscard]] nb::list backward(nb::handle dy, nb::handle x, const nb::list& weights, nb::handle offsets, int threads,
-                                  nb::handle empty, std::uintptr_t address) {
+  /// Gradients of x and of every weight, None for those that are not trained. The tape of the forward pass has all that this
+  /// takes; `self` may be null, and is asked where that tape is not found.
+  [[nodiscard]] static nb::list backward(BoundMixer* self, nb::handle dy, nb::handle x, const nb::list& weights,
+                                         nb::handle offsets, int threads, nb::handle empty, std::uintptr_t address) {
     return typed(x, [&]<class T>(T, const Borrowed& in) {
-      const std::shared_ptr<Weights<T>> own = this->weights<T>();
+      std::shared_ptr<MixerTape<T>> tape = Tapes<MixerTape<T>>::all().find(address);
+      require(tape != nullptr || self != nullptr, "mixer",
+              "expected a mixer that lives as long as its graph, got one that is gone");
+      const std::shared_ptr<Weights<T>> own = tape != nullptr ? tape->weights : self->weights<T>();
       const Arrays numbers = borrowed(weights, own->names);
       const Borrowed arrived("grad", dy);
+      require(arrived.view().dims() == in.view().dims(), "mixer", "expected a gradient of shape ", text_of(in.view().dims()),
+              ", got ", text_of(arrived.view().dims()));
       std::vector<std::int64_t> packed = integers(offsets);
       std::vector<Made> made;
       made.push_back(make_array(empty, type_of<T>, in.view().dims()));
@@ -204,8 +211,7 @@ class BoundMixer {
         Bench& at = bench();
         const std::lock_guard turn(at.mutex);
         own->assign(numbers);
-        std::shared_ptr<MixerTape<T>> tape = Tapes<MixerTape<T>>::all().find(address);
-        if (tape == nullptr || tape->spent || tape->weights != own) {
+        if (tape == nullptr || tape->spent || &tape->tape.context() != &at.context(threads)) {
           tape = take<T>(own, at.context(threads));
           tape->forward(in.view(), std::move(packed));
         }
@@ -239,11 +245,10 @@ class BoundMixer {
     return own;
   }
   template <class F>
-  nb::list typed(nb::handle x, F f) {
+  static nb::list typed(nb::handle x, F f) {
     const Borrowed in("x", x);
     const Type type = in.view().type;
     require(computable(type), "mixer", "expected x of type float32 or float64, got ", name_of(type));
-    expect_tokens(in.view(), type, graph_.width);
     return type == Type::f32 ? f(float(), in) : f(double(), in);
   }
   static std::vector<std::int64_t> integers(nb::handle offsets) {
@@ -366,8 +371,6 @@ void bind_mixers(nb::module_& module) {
       .def("parameters", &BoundMixer::parameters, nb::arg("seed"))
       .def("forward", &BoundMixer::forward, nb::arg("x"), nb::arg("weights"), nb::arg("offsets").none(), nb::arg("threads"),
            nb::arg("record"), nb::arg("empty"))
-      .def("backward", &BoundMixer::backward, nb::arg("grad"), nb::arg("x"), nb::arg("weights"), nb::arg("offsets").none(),
-           nb::arg("threads"), nb::arg("empty"), nb::arg("tape"))
       .def("start_f32", &BoundMixer::start<float>, nb::arg("batch"))
       .def("start_f64", &BoundMixer::start<double>, nb::arg("batch"))
       .def("load_f32", &BoundMixer::load<float>, nb::arg("path"))
@@ -375,6 +378,8 @@ void bind_mixers(nb::module_& module) {
       .def_prop_ro("options", &BoundMixer::options)
       .def_prop_ro("changed", &BoundMixer::changed)
       .def_prop_ro("causal", &BoundMixer::causal);
+  module.def("mixer_backward", &BoundMixer::backward, nb::arg("mixer").none(), nb::arg("grad"), nb::arg("x"), nb::arg("weights"),
+             nb::arg("offsets").none(), nb::arg("threads"), nb::arg("empty"), nb::arg("tape"));
   bind_stream<float>(module, "MixerStreamF32");
   bind_stream<double>(module, "MixerStreamF64");
   module.def("read_tensors", &read_tensors, nb::arg("path"), nb::arg("empty"), "A safetensors file, BF16 and F16 as F32.");

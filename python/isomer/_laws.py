@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from isomer import _engine
-from isomer._arrays import empty_like_kind, numpy_empty, thread_count
+from isomer._arrays import empty_like_kind, is_tensor, numpy_empty, plain, readable, text_of, thread_count
 
 
 class AttentionResult(NamedTuple):
@@ -42,20 +42,25 @@ class ScanResult(NamedTuple):
     o: Any = None
 
 
-def _text(value) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
-
-
 @lru_cache(maxsize=256)
 def _bound(law: str, options: tuple) -> _engine.BoundLaw:
-    return _engine.BoundLaw(law, {name: _text(value) for name, value in options})
+    return _engine.BoundLaw(law, {name: text_of(law, name, value) for name, value in options})
+
+
+def _form(law: str, form) -> str:
+    if form is None:
+        return "auto"
+    if not isinstance(form, str):
+        raise ValueError(f"{law}: expected the name of a form, such as auto or chunk, got {form!r}")
+    return form
 
 
 def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int | None):
     arrays = {name: x for name, x in arrays.items() if x is not None}
-    given = tuple([(name, value) for name, value in options.items() if value is not None])
+    given = tuple([(name, plain(law, name, value)) for name, value in options.items() if value is not None])
+    form = _form(law, form)
     for x in arrays.values():
-        if type(x).__module__.startswith("torch"):
+        if type(x).__module__.startswith("torch") or is_tensor(x):
             from isomer.torch import run
 
             return result(**run(law, arrays, given, form, threads))
@@ -146,8 +151,9 @@ def apply(law: str, tensors: Mapping[str, Any], options: Mapping[str, Any] | Non
     """`isomer apply` on arrays: outputs by name, and grad_X for every floating input X when grad_o (scan: grad_h) or grad_final_...
     is among the tensors. Numbers that are not finite are refused, but -inf as the logarithm of a decay.
     """
-    bound = _bound(law, tuple((options or {}).items()))
-    return bound(dict(tensors), form, thread_count(threads), empty_like_kind(tensors.values()), True)
+    bound = _bound(law, tuple([(name, plain(law, name, value)) for name, value in (options or {}).items()]))
+    arrays = {name: readable(law, name, x) for name, x in tensors.items()}
+    return bound(arrays, _form(law, form), thread_count(threads), empty_like_kind(tensors.values()), True)
 
 
 def laws() -> list[dict]:

@@ -1,6 +1,9 @@
 """The laws for arrays: against the formulas, without copies, with clear refusals."""
+import enum
 import gc
 import os
+import subprocess
+import sys
 import threading
 
 import formulas
@@ -179,6 +182,24 @@ def test_strides_need_no_copy(kind):
     assert np.array_equal(isomer.scalar_decay(one_head, draw.k, draw.v).o, isomer.scalar_decay(one_head.copy(), draw.k, draw.v).o)
 
 
+def test_arrays_are_not_copied():
+    """Large arrays, of which a copy would show in the largest memory that the process has had."""
+    code = """
+import resource
+import numpy as np
+import isomer
+x = np.ones((1, 1 << 20, 1, 32), np.float32)[:, ::-1]  # 128 MB, and not dense
+small = x[:, :64]
+isomer.attention(small, small, small)
+largest = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+before = largest()
+isomer.attention(small[:, :1], x, x, window=2, form="step")
+print(largest() - before)
+"""
+    grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert grown < 64, f"{grown} MB"
+
+
 def test_arrays_are_read_where_they_are():
     """A thread of ours changes nothing, and a view of another's memory is not copied: the call sees what is written there."""
     memory = bytearray(4 * 2 * 3)
@@ -189,22 +210,50 @@ def test_arrays_are_read_where_they_are():
     assert isomer.attention(memoryview(q), q, q).o.shape == (1, 2, 1, 3)
 
 
+class Elsewhere:
+    """An array that says it is on a device."""
+
+    def __init__(self, x, device):
+        self.x, self.device = x, device
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.device
+
+
 def test_dlpack_alone():
     """Whatever has __dlpack__ and no buffer, as arrays of JAX have."""
 
-    class Elsewhere:
-        def __init__(self, x):
-            self.x = x
-
-        def __dlpack__(self, **options):
-            return self.x.__dlpack__(**options)
-
-        def __dlpack_device__(self):
-            return self.x.__dlpack_device__()
-
     draw = Draw(10, np.float32)
-    got = isomer.attention(Elsewhere(draw.q), Elsewhere(draw.k.copy()), draw.v).o
+    got = isomer.attention(Elsewhere(draw.q, (1, 0)), Elsewhere(draw.k.copy(), (1, 0)), draw.v).o
     assert np.array_equal(got, isomer.attention(draw.q, draw.k, draw.v).o)
+
+
+def test_another_device_is_refused():
+    x = np.ones((1, 2, 1, 3), np.float32)
+    assert isomer.attention(Elsewhere(x, (enum.IntEnum("Device", "cpu").cpu, 0)), x, x).o.shape == x.shape
+    with pytest.raises(ValueError, match="expected q in the memory of the CPU"):
+        isomer.attention(Elsewhere(x, (2, 0)), x, x)
+
+
+def test_what_dlpack_cannot_give_is_refused():
+    class Broken:
+        def __dlpack__(self, **options):
+            raise BufferError("no")
+
+    x = np.ones((1, 2, 1, 3), np.float32)
+    with pytest.raises(ValueError, match="expected an array that DLPack gives as q"):
+        isomer.attention(Broken(), x, x)
+
+
+def test_brain_floats_of_numpy():
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    draw = Draw(12, np.float32)
+    brain = [x.astype(bfloat16)[:, ::2] for x in (draw.q, draw.k, draw.v)]
+    got = isomer.attention(*brain).o
+    assert got.dtype == np.float32 and np.array_equal(got, isomer.attention(*[x.astype(np.float32) for x in brain]).o)
 
 
 def test_read_only_and_empty(kind):
@@ -240,11 +289,27 @@ def test_half_precision_is_computed_in_float32():
     (lambda x: isomer.apply("attention", {"q": x, "k": x, "vv": x}), "unknown input vv"),
     (lambda x: isomer.apply("attention", {"q": x, "k": x, "v": x}, {"windw": 3}), "window"),
     (lambda x: isomer.apply("attention", {"q": x, "k": x, "v": x * np.inf}), "expected finite numbers in v"),
-    (lambda x: isomer.set_threads(-1), "expected a number of threads"),
+    (lambda x: isomer.set_threads(-1), "set_threads: expected a whole number from 0"),
+    (lambda x: isomer.attention(x, x, None), "attention: expected an input v, found none"),
+    (lambda x: isomer.attention(x, x, x, threads="2"), "threads: expected a whole number"),
+    (lambda x: isomer.attention(x, x, x, threads=-1), "threads: expected a whole number"),
+    (lambda x: isomer.attention(x, x, x, form=3), "attention: expected the name of a form"),
+    (lambda x: isomer.attention(x, x, x, scale=x), "attention: expected scale as a number"),
+    (lambda x: isomer.attention(x, x, x, causal=[True]), "attention: expected causal as a number"),
 ])
 def test_refusals(call, text):
     with pytest.raises(ValueError, match=text.replace("[", "\\[")):
         call(np.ones((1, 3, 2, 4), np.float32))
+
+
+def test_options_of_numpy():
+    draw = Draw(9, np.float32)
+    want = isomer.attention(draw.q, draw.k, draw.v, causal=False, window=3, scale=0.5).o
+    got = isomer.attention(draw.q, draw.k, draw.v, causal=np.bool_(False), window=np.int32(3), scale=np.array(0.5, np.float32), form=None,
+                           threads=np.int64(2)).o
+    assert np.array_equal(got, want)
+    assert np.array_equal(isomer.apply("attention", {"q": draw.q, "k": draw.k, "v": draw.v}, {"scale": np.float32(0.5)}, form=None)["o"],
+                          isomer.attention(draw.q, draw.k, draw.v, scale=0.5).o)
 
 
 def test_every_tensor_and_option_is_a_keyword():

@@ -1,5 +1,6 @@
 """Layers of every preset as modules: against the engine's own models, slopes, streams, files, refusals."""
 import copy
+import gc
 import io
 import threading
 
@@ -221,7 +222,55 @@ def test_packed():
     assert torch.autograd.grad(y[:, 4:].sum(), x)[0][:, :4].abs().max() == 0
 
 
+def test_a_mixer_that_is_gone():
+    """The graph keeps what backward needs, compiled or not."""
+    x = tokens().requires_grad_()
+    want = torch.autograd.grad(Mixer("gla", WIDTH, seed=3)(x).sum(), x)[0]
+    made = Mixer("gla", WIDTH, seed=3)
+    y = made(x)
+    del made
+    gc.collect()
+    assert torch.equal(torch.autograd.grad(y.sum(), x, retain_graph=True)[0], want)
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], want)
+    torch._dynamo.reset()
+    made = Mixer("gla", WIDTH, seed=3)
+    y = torch.compile(made, backend="aot_eager")(x)
+    del made
+    torch._dynamo.reset()
+    gc.collect()
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], want)
+
+
+def test_checkpointing():
+    from torch.utils.checkpoint import checkpoint
+
+    mixer, x = Mixer("mlstm", WIDTH, seed=3), tokens().requires_grad_()
+    want = torch.autograd.grad(mixer(x).square().sum(), [x, *mixer.parameters()])
+    got = torch.autograd.grad(checkpoint(mixer, x, use_reentrant=False).square().sum(), [x, *mixer.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(got, want))
+
+
+def test_views_whose_sign_is_turned():
+    mixer, x = shaken(Mixer("gla", WIDTH, seed=3)), tokens()
+    turned = torch._neg_view(x)
+    assert torch.equal(mixer(turned), mixer(-x)) and torch.equal(mixer.start(2).prefill(turned), mixer.start(2).prefill(-x))
+
+
 @pytest.mark.parametrize("call, text", [
+    (lambda: Mixer("gla", 16)(torch.ones(2, 3, 16, device="meta")), "expected x in the memory of the CPU, got meta"),
+    (lambda: Mixer("gla", 16)(torch.ones(2, 3, 16, device="meta", requires_grad=True)), "expected x in the memory of the CPU, got meta"),
+    (lambda: Mixer("gla", 16).to("meta")(torch.ones(2, 3, 16)), "expected a weight in the memory of the CPU, got meta"),
+    (lambda: Mixer("gla", 16)(torch.ones(1, 3, 16), offsets=torch.tensor([0, 3], device="meta")), "expected offsets in the memory of the CPU"),
+    (lambda: Mixer("gla", 16)(torch.ones(1, 3, 16), offsets=torch.tensor([False, True])), "expected offsets of type"),
+    (lambda: Mixer("gla", 16)(torch.ones(1, 3, 16), offsets=torch.tensor([0.0, 3.0])), "expected offsets"),
+    (lambda: Mixer("gla", 16)(torch.ones(1, 3, 16), offsets=[0, 3]), "expected offsets to be a tensor of PyTorch"),
+    (lambda: Mixer("gla", 16)(torch.ones(2, 3, 16, dtype=torch.int64)), "expected x of type float32"),
+    (lambda: Mixer("gla", 16)(torch.ones(2, 3, 16).numpy()), "expected x to be a tensor of PyTorch, got ndarray"),
+    (lambda: Mixer("gla", 16).start(2).prefill([[1.0]]), "expected x to be a tensor of PyTorch, got list"),
+    (lambda: Mixer("gla", 16).start(2).prefill(torch.ones(2, 3, 16, device="meta")), "expected x in the memory of the CPU"),
+    (lambda: Mixer("gla", 16, seed=-1), "mixer: seed: expected a whole number"),
+    (lambda: Mixer("gla", 16, heads=torch.ones(2)), "gla: expected heads as a number"),
+    (lambda: Mixer("gla", 16)(torch.ones(2, 3, 16), threads="2"), "threads: expected a whole number"),
     (lambda: Mixer("glaa"), "did you mean gla"),
     (lambda: Mixer("gla", head=3), "did you mean heads"),
     (lambda: Mixer("gla", 16, heads=3), "expected"),

@@ -1,5 +1,7 @@
 """The laws on tensors of PyTorch: gradients, torch.compile, transformations, processes."""
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -189,6 +191,57 @@ def test_half_precision(kind):
     assert q.grad.dtype == kind
 
 
+def test_views_whose_sign_is_turned():
+    z = torch.randn(1, 9, 2, 4, dtype=torch.complex64)
+    q = z.conj().imag
+    assert q.is_neg()
+    want = isomer.torch.scalar_decay(q.resolve_neg(), z.real, z.real)
+    assert torch.equal(isomer.torch.scalar_decay(q, z.real, z.real).o, want.o)
+    tensors = {"q": q, "k": z.real, "v": z.real, "grad_o": q}
+    for name, got in isomer.apply("scalar_decay", tensors).items():
+        assert torch.equal(got, isomer.apply("scalar_decay", {key: x.resolve_neg() for key, x in tensors.items()})[name]), name
+    leaf = z.real.clone().requires_grad_()
+    o = isomer.torch.scalar_decay(leaf, leaf, leaf).o
+    grad, = torch.autograd.grad(o, leaf, q, retain_graph=True)
+    assert torch.equal(grad, torch.autograd.grad(o, leaf, q.resolve_neg())[0])
+
+
+def test_apply_takes_parameters():
+    q = torch.nn.Parameter(torch.randn(1, 9, 2, 4))
+    made = isomer.apply("scalar_decay", {"q": q, "k": q, "v": q, "grad_o": torch.ones(1, 9, 2, 4)})
+    assert all(isinstance(x, torch.Tensor) for x in made.values()) and not made["o"].requires_grad
+    assert torch.equal(made["o"], isomer.torch.scalar_decay(q, q, q).o)
+
+    class Own(torch.Tensor):
+        pass
+
+    assert isinstance(isomer.attention(*[q.detach().as_subclass(Own)] * 3).o, torch.Tensor)
+
+
+def test_inductor():
+    """The compiler that torch.compile takes by default, on one law."""
+    torch._dynamo.reset()
+    q, k, v = (normal(1, 20, 2, 8, kind=torch.float32) for _ in range(3))
+    layer = lambda q, k, v: isomer.torch.scalar_decay(q.sin(), k * 2, v).o.square().sum()
+    got = torch.autograd.grad(torch.compile(layer, fullgraph=True)(q, k, v), (q, k, v))
+    for a, b in zip(got, torch.autograd.grad(layer(q, k, v), (q, k, v))):
+        assert torch.allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_transformations():
+    """What of torch.func works: grad, vjp, functional_call and what is made of them. vmap, and with it jacrev, and forward mode do not."""
+    q = torch.randn(1, 6, 2, 3, dtype=torch.float64)
+    loss = lambda q: isomer.torch.scalar_decay(q, q, q).o.sum()
+    want = torch.autograd.grad(loss(q.requires_grad_()), q)[0]
+    q = q.detach()
+    assert torch.allclose(torch.func.grad(loss)(q), want)
+    assert torch.allclose(torch.func.grad_and_value(loss)(q)[0], want)
+    for call in (lambda: torch.func.vmap(loss)(q[None]), lambda: torch.func.jacrev(lambda q: isomer.torch.scalar_decay(q, q, q).o)(q),
+                 lambda: torch.func.jvp(loss, (q,), (q,)), lambda: torch.func.grad(lambda q: torch.func.grad(loss)(q).sum())(q)):
+        with pytest.raises((RuntimeError, ValueError)):
+            call()
+
+
 def test_packed():
     q, k, v = (normal(1, 30, 2, 4) for _ in range(3))
     offsets = torch.tensor([0, 11, 30], dtype=torch.int32)
@@ -205,6 +258,9 @@ def test_refusals():
                        (lambda: isomer.torch.attention(q, q, q.to("meta")), "in the memory of the CPU"),
                        (lambda: isomer.torch.attention(q, q, q.to(torch.complex64)), "expected v of type"),
                        (lambda: isomer.torch.attention(q, q, q[:, :2]), "expected v of shape"),
+                       (lambda: isomer.torch.attention(q, q, None), "attention: expected an input v, found none"),
+                       (lambda: isomer.torch.scan(x=None, log_decay=q[0]), "scan: expected an input x, found none"),
+                       (lambda: isomer.apply("attention", {"q": q, "k": q, "v": q.to("meta")}), "in the memory of the CPU"),
                        (lambda: isomer.torch.attention(q, q, q.requires_grad_(), kernel="x"), "kernel")):
         with pytest.raises(ValueError, match=text):
             call()
@@ -225,15 +281,34 @@ def test_workers_of_a_loader():
     assert torch.equal(torch.cat(items), torch.stack([Laws()[i] for i in range(6)]))
 
 
-def test_backward_after_a_fork():
-    q = normal(1, 300, 4, 8, kind=torch.float32)
-    isomer.torch.scalar_decay(q, q, q, threads=2).o.sum().backward()
-    child = os.fork()
-    if child == 0:
-        x = q.detach().requires_grad_()
-        isomer.torch.scalar_decay(x, x, x, threads=2)  # forward on this thread: the autograd engine of the parent is not here
+FORKED = """
+import os, signal
+import torch
+import isomer.torch
+torch.manual_seed(1)
+x = torch.randn(1, 300, 16).requires_grad_()
+mixer = isomer.torch.Mixer("gla", 16, seed=3)
+layers = {"law": lambda: isomer.torch.scalar_decay(*[x.unflatten(2, (2, 8))] * 3, threads=2).o, "mixer": lambda: mixer(x, threads=2)}
+before = {name: layer() for name, layer in layers.items()}
+child = os.fork()
+if child == 0:
+    try:
+        signal.alarm(60)
+        torch.set_num_threads(1)  # threads of OpenMP are not here, either
+        for name, layer in layers.items():
+            first, second = (torch.autograd.grad(y.square().sum(), x)[0] for y in (before[name], layer()))
+            assert torch.equal(first, second), name
         os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def test_backward_after_a_fork():
+    """In a child, of what was run before the fork and behind it. The parent must not have gone back: PyTorch refuses that."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_memory_stays_flat():
@@ -245,5 +320,5 @@ def test_memory_stays_flat():
 
     [step() for _ in range(300)]
     before = resident()
-    [step() for _ in range(2000)]
+    [step() for _ in range(10000)]
     assert resident() - before < 8 << 20

@@ -4,9 +4,9 @@
     r = isomer.torch.channel_decay(q, k, v, log_decay)         # arguments and results are those of isomer.channel_decay
     r.o.sum().backward()
 
-They work under torch.compile without a break (one custom op, isomer::law, carries them all) and in torch.func. bfloat16 and
-float16 are computed in float32; what has a value for every token comes back in the type of v (scan: x), states in float32.
-A gradient of a gradient is refused.
+They work under torch.compile without a break (one custom op, isomer::law, carries them all) and in torch.func's grad, vjp and
+functional_call. bfloat16 and float16 are computed in float32; what has a value for every token comes back in the type of v (scan:
+x), states in float32. A gradient of a gradient, vmap and forward mode are refused.
 
 short_conv, rotary and gated_norm are what layers have beside a law. Mixer(preset, width) is a layer of any preset as a module.
 accelerate(model) makes a model of Hugging Face transformers use all this.

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from isomer import _engine
 from isomer import _laws
-from isomer._arrays import thread_count
+from isomer._arrays import text_of, thread_count
 
 _KINDS = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3, torch.int64: 4, torch.int32: 5}
 _TYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
@@ -15,14 +15,23 @@ _SPECS = {law["name"]: law for law in _engine.laws()} | _KERNELS
 _DIFFERENTIABLE = {(law, x["name"]) for law, spec in _SPECS.items() for x in spec["inputs"] + spec["outputs"] if x["differentiable"]}
 
 
-def _address(x: Tensor):
-    """Where a tensor is, as the engine reads it."""
-    return x.data_ptr(), _KINDS[x.dtype], tuple(x.shape), x.stride()
+def address_of(what: str, name: str, x):
+    """Where a tensor is, as the engine reads it, and what keeps it there; a ValueError for one that it cannot read."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"{what}: expected {name} to be a tensor of PyTorch as the others are, got {type(x).__name__}")
+    if not x.is_cpu:
+        raise ValueError(f"{what}: expected {name} in the memory of the CPU, got {x.device}")
+    kind = _KINDS.get(x.dtype)
+    if kind is None:
+        raise ValueError(f"{what}: expected {name} of type float32, float64, bfloat16 or float16 (offsets: int64), got {x.dtype}")
+    if x.is_neg():  # a view whose sign is to be turned by whoever reads it
+        x = x.resolve_neg()
+    return x.data_ptr(), kind, tuple(x.shape), x.stride(), x
 
 
 def torch_empty(shape, kind: str):
     x = torch.empty(shape, dtype=_TYPES[kind])
-    return x, _address(x)
+    return x, (x.data_ptr(), _KINDS[x.dtype], tuple(x.shape), x.stride())
 
 
 @lru_cache(maxsize=256)
@@ -33,25 +42,25 @@ def _bound(law: str, options: str):
 @lru_cache(maxsize=256)
 def _bound_to(law: str, options: tuple):
     if law in _KERNELS:
-        return _engine.BoundKernel(law, {name: _laws._text(value) for name, value in options})
+        return _engine.BoundKernel(law, {name: text_of(law, name, value) for name, value in options})
     return _laws._bound(law, options)
 
 
-def _arrays(names: str, tensors) -> dict:
-    return {name: _address(x) for name, x in zip(names.split(), tensors)}
+def _arrays(law: str, names: str, tensors) -> dict:
+    return {name: address_of(law, name, x) for name, x in zip(names.split(), tensors)}
 
 
 def _forward(tensors, names: str, law: str, options: str, form: str, threads: int, record: bool) -> list[Tensor]:
     """The outputs; with `record` the last one stands for what the forward pass leaves for the backward pass."""
-    bound, arrays = _bound(law, options), _arrays(names, tensors)
+    bound, arrays = _bound(law, options), _arrays(law, names, tensors)
     made = bound.forward(arrays, form, threads, torch_empty) if record else bound(arrays, form, threads, torch_empty, False)
     return list(made.values())
 
 
 def _gradients(tensors, outputs, grads, names: str, grad_names: str, wanted: str, law: str, options: str, form: str, threads: int,
                tape: Tensor) -> list[Tensor]:
-    arrays = _arrays(names, tensors) | _arrays(grad_names, grads)
-    kept = _arrays(" ".join(_output_names(law, options, names)), outputs)
+    arrays = _arrays(law, names, tensors) | _arrays(law, grad_names, grads)
+    kept = _arrays(law, " ".join(_output_names(law, options, names)), outputs)
     made = _bound(law, options).backward(arrays, kept, set(wanted.split()), form, threads, torch_empty, tape.data_ptr())
     return [made[name] for name in wanted.split()]
 
@@ -183,24 +192,12 @@ def _sizes(bound, tensors: dict) -> dict:
     return sizes
 
 
-def _address_of(law: str, name: str, x):
-    """_address(), for a tensor that a law can read."""
-    if not isinstance(x, Tensor):
-        raise ValueError(f"{law}: expected {name} to be a tensor of PyTorch as the others are, got {type(x).__name__}")
-    if not x.is_cpu:
-        raise ValueError(f"{law}: expected {name} in the memory of the CPU, got {x.device}")
-    kind = _KINDS.get(x.dtype)
-    if kind is None:
-        raise ValueError(f"{law}: expected {name} of type float32, float64, bfloat16 or float16 (offsets: int64), got {x.dtype}")
-    return x.data_ptr(), kind, tuple(x.shape), x.stride()
-
-
 def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) -> dict:
     """A law on tensors by name, absent ones left out -> its outputs by name: what the functions call."""
-    own = arrays["v"] if "v" in arrays else arrays["x"]
-    narrow = own.dtype in (torch.bfloat16, torch.float16)
+    own = arrays["v"] if "v" in arrays else arrays.get("x")
+    narrow = isinstance(own, Tensor) and own.dtype in (torch.bfloat16, torch.float16)
     if narrow:
-        arrays = {name: x.float() if x.is_floating_point() else x for name, x in arrays.items()}
+        arrays = {name: x.float() if isinstance(x, Tensor) and x.is_floating_point() else x for name, x in arrays.items()}
     count = thread_count(threads)
     record, others, wrapped = torch.is_grad_enabled(), torch.compiler.is_compiling(), False
     needed = False
@@ -211,12 +208,12 @@ def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) 
             wrapped = wrapped or torch._C._functorch.is_functorch_wrapped_tensor(x)
     record = record and needed
     if not (record or others or wrapped):
-        addresses = {name: _address_of(law, name, x) for name, x in arrays.items()}
+        addresses = {name: address_of(law, name, x) for name, x in arrays.items()}
         made = _bound_to(law, options)(addresses, form, count, torch_empty, False)
     else:
         if not others and not wrapped:
-            [_address_of(law, name, x) for name, x in arrays.items()]
-        call = (" ".join(arrays), law, "\n".join([f"{name}={_laws._text(value)}" for name, value in options]), form, count)
+            [address_of(law, name, x) for name, x in arrays.items()]
+        call = (" ".join(arrays), law, "\n".join([f"{name}={text_of(law, name, value)}" for name, value in options]), form, count)
         values = _law(list(arrays.values()), *call, record) if others else _Law.apply(call, *arrays.values())
         made = dict(zip(_output_names(law, call[2], call[0]), values))
     if narrow:

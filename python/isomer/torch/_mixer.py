@@ -1,20 +1,35 @@
 """A layer of any preset as a module of PyTorch, with the engine's forward and backward, and streams over its state."""
+import itertools
+import os
 import weakref
 
 import torch
 from torch import Tensor, nn
 
 from isomer import _engine
-from isomer._arrays import thread_count
-from isomer._laws import _text
+from isomer._arrays import seed_of, text_of, thread_count
 from isomer.models import Stream
-from isomer.torch._laws import _address, torch_empty
+from isomer.torch._laws import address_of, torch_empty
 
 _mixers: "weakref.WeakValueDictionary[int, Mixer]" = weakref.WeakValueDictionary()
+_numbers_of_mixers = itertools.count()
 
 
-def _addresses(weights) -> list:
-    return [_address(x) for x in weights]
+def _at(name: str, x):
+    return None if x is None else address_of("mixer", name, x)
+
+
+def _all_at(weights) -> list:
+    return [address_of("mixer", "a weight", x) for x in weights]
+
+
+def _checked(x) -> Tensor:
+    """x, if it is a tensor of numbers that a mixer can take."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"mixer: expected x to be a tensor of PyTorch, got {type(x).__name__}")
+    if not x.is_floating_point():
+        raise ValueError(f"mixer: expected x of type float32, float64, bfloat16 or float16, got {x.dtype}")
+    return x
 
 
 def _dense(x: Tensor) -> Tensor:
@@ -22,19 +37,21 @@ def _dense(x: Tensor) -> Tensor:
 
 
 def _run(x, weights, offsets, mixer: int, threads: int, record: bool) -> list[Tensor]:
-    offsets = None if offsets is None else _address(offsets)
-    return _mixers[mixer]._engine.forward(_address(x), _addresses(weights), offsets, threads, record, torch_empty)
+    engine = _mixers[mixer]._engine
+    return engine.forward(_at("x", x), _all_at(weights), _at("offsets", offsets), threads, record, torch_empty)
 
 
 def _gradients(grad, x, weights, offsets, mixer: int, threads: int, tape) -> list[Tensor]:
-    """Of x and of every weight, without numbers for those that are not trained."""
-    offsets = None if offsets is None else _address(offsets)
-    made = _mixers[mixer]._engine.backward(_address(grad), _address(x), _addresses(weights), offsets, threads, torch_empty, tape.data_ptr())
+    """Of x and of every weight, without numbers for those that are not trained. The mixer itself may be gone."""
+    owner = _mixers.get(mixer)
+    made = _engine.mixer_backward(None if owner is None else owner._engine, _at("a gradient", grad), _at("x", x), _all_at(weights),
+                                  _at("offsets", offsets), threads, torch_empty, tape.data_ptr())
     return [x.new_zeros(0) if grad is None else grad for grad in made]
 
 
 def _save(ctx, x, weights, offsets, mixer, threads, tape):
     ctx.call, ctx.packed = (mixer, threads), offsets is not None
+    ctx.owner = _mixers[mixer]  # lives as long as the graph
     ctx.save_for_backward(x, *weights, *([offsets] if ctx.packed else []), tape)
 
 
@@ -42,7 +59,7 @@ def _go_back(ctx, grad, gradients) -> list:
     x, *weights, tape = ctx.saved_tensors
     offsets = weights.pop() if ctx.packed else None
     dx, *dweights = gradients(grad, x, weights, offsets, *ctx.call, tape)
-    return [dx] + [d if own else None for d, own in zip(dweights, _mixers[ctx.call[0]]._trained)]
+    return [dx] + [d if own else None for d, own in zip(dweights, ctx.owner._trained)]
 
 
 class _Mixed(torch.autograd.Function):
@@ -131,13 +148,13 @@ class MixerState(Stream):
     @torch.no_grad()
     def prefill(self, x: Tensor, *, threads: int | None = None) -> Tensor:
         """Takes in x [B, T, width] -> y [B, T, width], what forward gives for these tokens behind those before. No gradient."""
-        weights = self._mixer._numbers(x)
-        made = self._stream.prefill(_address(x.to(weights[0].dtype)), _addresses(weights), thread_count(threads), torch_empty)
+        weights = self._mixer._numbers(_checked(x))
+        made = self._stream.prefill(_at("x", x.to(weights[0].dtype)), _all_at(weights), thread_count(threads), torch_empty)
         return made.to(x.dtype)
 
     def step(self, x: Tensor, *, threads: int | None = None) -> Tensor:
         """Takes in one token of each sequence, [B, width] -> [B, width]."""
-        if x.dim() != 2:
+        if _checked(x).dim() != 2:
             raise ValueError(f"mixer: expected one token of each sequence, x [B, width], got {list(x.shape)}")
         return self.prefill(x.unsqueeze(1), threads=threads).squeeze(1)
 
@@ -162,9 +179,9 @@ class Mixer(nn.Module):
     def __init__(self, preset: str, width: int = 256, *, layer: int = 0, layers: int = 1, seed: int | None = None, **options):
         super().__init__()
         self.preset, self.width = preset, width
-        self._made_of = (preset, width, layer, layers, {name: _text(value) for name, value in options.items()})
+        self._made_of = (preset, width, layer, layers, {name: text_of(preset, name, value) for name, value in options.items()})
         self._bind()
-        seed = int(torch.randint(2**62, ())) if seed is None else seed
+        seed = int(torch.randint(2**62, ())) if seed is None else seed_of("mixer", seed)
         self._names, self._trained = [], []
         for name, numbers, trained in self._engine.parameters(seed):
             group = self
@@ -182,7 +199,8 @@ class Mixer(nn.Module):
 
     def _bind(self):
         self._engine = _engine.Mixer(*self._made_of)
-        _mixers[id(self)] = self
+        self._number = next(_numbers_of_mixers)
+        _mixers[self._number] = self
 
     @property
     def options(self) -> dict[str, str]:
@@ -206,16 +224,16 @@ class Mixer(nn.Module):
 
     def forward(self, x: Tensor, *, offsets: Tensor | None = None, threads: int | None = None) -> Tensor:
         """x [B, T, width] -> [B, T, width]; offsets [n + 1] packs n sequences into the only row."""
-        weights = self._numbers(x)
+        weights = self._numbers(_checked(x))
         own, count = x.to(weights[0].dtype), thread_count(threads)
         wrapped = torch._C._functorch.is_functorch_wrapped_tensor
         record = torch.is_grad_enabled() and (x.requires_grad or any(w.requires_grad for w in weights))
         if torch.compiler.is_compiling():
-            y = _op(own, weights, offsets, id(self), count, record)[0]
+            y = _op(own, weights, offsets, self._number, count, record)[0]
         elif record or any(wrapped(y) for y in (own, *weights)):
-            y = _Mixed.apply((id(self), count), offsets, own, *weights)[0]
+            y = _Mixed.apply((self._number, count), offsets, own, *weights)[0]
         else:
-            y = _run(own, weights, offsets, id(self), count, False)[0]
+            y = _run(own, weights, offsets, self._number, count, False)[0]
         return y.to(x.dtype)
 
     def start(self, batch: int = 1) -> MixerState:
@@ -223,7 +241,7 @@ class Mixer(nn.Module):
         return MixerState(self, self._of_type("start")(batch))
 
     def load_state(self, path) -> MixerState:
-        return MixerState(self, self._of_type("load")(str(path)))
+        return MixerState(self, self._of_type("load")(os.fspath(path)))
 
     def _of_type(self, what: str):
         double = next(self.parameters()).dtype == torch.float64
@@ -267,4 +285,4 @@ def load_weights(path) -> dict[str, Tensor]:
 
 def save_weights(path, weights: dict[str, Tensor]) -> None:
     """A safetensors file with these tensors, which a model's folder may have as model.safetensors."""
-    _engine.write_tensors(str(path), {name: x.detach().cpu().contiguous() for name, x in weights.items()})
+    _engine.write_tensors(os.fspath(path), {name: x.detach().cpu().contiguous() for name, x in weights.items()})
