@@ -111,6 +111,11 @@ class LanguageModel {
   [[nodiscard]] std::string kind() const { return std::string(name_of(loaded_->model.config().kind)); }
   [[nodiscard]] Index vocabulary() const { return loaded_->model.config().vocabulary; }
   [[nodiscard]] Index width() const { return loaded_->model.config().width; }
+  [[nodiscard]] std::vector<std::string> layers() const {
+    std::vector<std::string> all;
+    for (const LayerConfig& layer : loaded_->model.config().layers) all.push_back(layer.preset);
+    return all;
+  }
   void save(const std::string& folder) const { save_model(folder, *loaded_); }
 
  private:
@@ -149,6 +154,7 @@ void bind_models(nb::module_& module) {
       .def("save", &LanguageModel::save, nb::arg("folder"))
       .def_prop_ro("is_text", &LanguageModel::is_text)
       .def_prop_ro("kind", &LanguageModel::kind)
+      .def_prop_ro("layers", &LanguageModel::layers)
       .def_prop_ro("vocabulary", &LanguageModel::vocabulary)
       .def_prop_ro("width", &LanguageModel::width);
   nb::class_<Sampler>(module, "Sampler")

@@ -3,6 +3,7 @@ came with the package, so that Ctrl-C ends it as on a terminal and leaves nothin
 import builtins
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from isomer import _engine
+from isomer._arrays import text_of
 from isomer.models import Model, load
 
 
@@ -40,7 +42,7 @@ def _start(command, **options) -> subprocess.Popen:
 
 
 def _run(*arguments, failure_is_a_result: bool = False) -> str:
-    command = [program(), *map(str, arguments)]
+    command = [program(), *(os.fspath(x) if isinstance(x, os.PathLike) else str(x) for x in arguments)]
     with _start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         try:
             output, errors = child.communicate()
@@ -72,7 +74,7 @@ def _has(module: str) -> bool:
 def _settings(settings: Mapping | None) -> builtins.list[str]:
     words = []
     for key, value in (settings or {}).items():
-        words += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
+        words += ["--set", f"{key}={text_of('settings', key, value)}"]
     return words
 
 
@@ -123,6 +125,9 @@ class Run:
     def load(self, **options) -> Model:
         return load(self.path, **options)
 
+    def __fspath__(self) -> str:
+        return str(self.path)
+
     def _repr_html_(self) -> str:
         points = [(line["step"], line["loss"]) for line in self.metrics if line.get("loss") is not None]
         return f"<p>isomer run <code>{self.path}</code></p>" + _curve(points)
@@ -148,14 +153,18 @@ def train(recipe: str | os.PathLike, settings: Mapping | None = None, *, out: st
     """Trains a recipe (a TOML file) and returns its run. callback(line) gets every line of metrics.jsonl as it is written; an exception
     in it, or Ctrl-C, ends the run after its checkpoint. A bar shows where tqdm is installed."""
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="isomer-")) / Path(recipe).stem
-    command = [program(), "train", str(recipe), *_settings(settings), "--out", str(folder), *(["--resume"] if resume else [])]
-    bar = _bar() if progress and _has("tqdm") else None
+    command = [program(), "train", os.fspath(recipe), *_settings(settings), "--out", str(folder), *(["--resume"] if resume else [])]
+    metrics = folder / "metrics.jsonl"
+    known = metrics.stat().st_size if resume and metrics.exists() else 0  # before the program starts, which may write at once
+    bar, loss = _bar() if progress and _has("tqdm") else None, None
     with tempfile.TemporaryFile("w+") as errors, _start(command, stdout=subprocess.DEVNULL, stderr=errors) as child:
         try:
-            for line in _follow(folder / "metrics.jsonl", child):
+            for line in _follow(metrics, child, known):
                 if bar is not None:
+                    bar.total = bar.total or _steps(folder)
+                    loss = line.get("loss", loss)
+                    bar.set_postfix(loss=loss, refresh=False)
                     bar.update(line["step"] - bar.n)
-                    bar.set_postfix(loss=line.get("loss"))
                 if callback is not None:
                     callback(line)
         except BaseException:
@@ -164,6 +173,7 @@ def train(recipe: str | os.PathLike, settings: Mapping | None = None, *, out: st
             raise
         finally:
             if bar is not None:
+                bar.refresh()
                 bar.close()
         errors.seek(0)
         if child.returncode != 0:
@@ -177,9 +187,16 @@ def _bar():
     return tqdm(unit="step")
 
 
-def _follow(path: Path, child):
-    """The lines of a file that a process writes, until it has ended."""
-    read = path.stat().st_size if path.exists() else 0
+def _steps(folder: Path) -> int | None:
+    """How many a run has in all, as the recipe in its folder says."""
+    recipe = folder / "recipe.toml"
+    train = re.search(r"^\[train\]$(.*?)(?=^\[|\Z)", recipe.read_text() if recipe.exists() else "", re.MULTILINE | re.DOTALL)
+    steps = re.search(r"^steps\s*=\s*(\d+)\s*$", train[1], re.MULTILINE) if train else None
+    return int(steps[1]) if steps else None
+
+
+def _follow(path: Path, child, read: int):
+    """The lines behind the first `read` bytes of a file that a process writes, until it has ended."""
     rest = b""
     while True:
         ended = child.poll() is not None

@@ -1,17 +1,22 @@
 """Trained models: logits, gradients, streams and text."""
+import os
+import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from isomer import _engine
-from isomer._arrays import empty_like_kind, numpy_empty, thread_count
+from isomer._arrays import empty_like_kind, is_tensor, readable, seed_of, thread_count
 
 
 class Stream:
-    """What is remembered of the tokens seen so far. copy() forks the stream, save() keeps it."""
+    """What is remembered of the tokens seen so far. copy() forks the stream, save() keeps it; it can be pickled, with what it is of."""
 
     _stream: Any
+    _owner: Any  # whose load_state() reads what save() writes
 
     def copy(self):
         other = object.__new__(type(self))
@@ -20,9 +25,17 @@ class Stream:
 
     __copy__ = copy
 
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    def __reduce__(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(Path(folder) / "state")
+            return _restored, (self._owner, (Path(folder) / "state").read_bytes())
+
     def save(self, path) -> None:
         """A safetensors file, which load_state() reads."""
-        self._stream.save(str(path))
+        self._stream.save(os.fspath(path))
 
     @property
     def positions(self) -> list[int]:
@@ -35,22 +48,35 @@ class Stream:
         return self._stream.bytes
 
 
+    def _seen(self) -> str:
+        """Tokens of each sequence, in words."""
+        seen = set(self.positions)
+        tokens = ", ".join(map(str, self.positions)) if len(seen) > 1 else str(*seen)
+        return f"{len(self.positions)} sequence{'s' * (len(self.positions) > 1)} after {tokens} tokens"
+
+
+def _restored(owner, numbers: bytes):
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "state").write_bytes(numbers)
+        return owner.load_state(Path(folder) / "state")
+
+
 class State(Stream):
     """What a model remembers of the tokens it has seen. copy() forks the stream, save() keeps it."""
 
-    def __init__(self, stream: _engine.Stream):
-        self._stream = stream
+    def __init__(self, stream: _engine.Stream, model: "Model"):
+        self._stream, self._owner = stream, model
 
     def prefill(self, tokens, *, threads: int | None = None):
         """Takes in tokens [B, T] (or [T] of one sequence) -> the logits behind the last of each, [B, vocabulary]."""
-        return self._stream.prefill(_integers(tokens), thread_count(threads), empty_like_kind([tokens]))
+        return self._stream.prefill(_integers("tokens", tokens), thread_count(threads), empty_like_kind([tokens]))
 
     def step(self, tokens, *, threads: int | None = None):
         """Takes in one token of each sequence, [B] -> logits [B, vocabulary]."""
-        return self._stream.step(_integers(tokens), thread_count(threads), empty_like_kind([tokens]))
+        return self._stream.step(_integers("tokens", tokens), thread_count(threads), empty_like_kind([tokens]))
 
     def __repr__(self):
-        return f"<isomer.State after {', '.join(map(str, self.positions))} tokens, {self.bytes} bytes>"
+        return f"<isomer.State of {self._owner.path}: {self._seen()}, {self.bytes} bytes>"
 
 
 class Model:
@@ -59,8 +85,12 @@ class Model:
     def __init__(self, path, *, weights: str = "float32"):
         if weights not in ("float32", "bf16"):
             raise ValueError(f"load: expected weights float32 or bf16, got {weights!r}")
-        self.path = str(path)
+        self.path = os.fspath(path)
+        self._weights = weights
         self._model = _engine.Model(self.path, weights)
+
+    def __reduce__(self):
+        return _loaded, (self.path, self._weights)
 
     @property
     def kind(self) -> str:
@@ -74,10 +104,16 @@ class Model:
     def width(self) -> int:
         return self._model.width
 
+    @property
+    def layers(self) -> list[str]:
+        """The preset of every layer."""
+        return self._model.layers
+
     def run(self, tensors, *, stream: bool = False, gradients: bool = False, threads: int | None = None) -> dict:
         """`isomer logits` on arrays: tokens [B, T] (mask, offsets, targets; pixels or inputs for models of vectors) -> hidden,
         logits, with targets loss, and with gradients=True grad.NAME for every weight."""
-        arrays = {name: _integers(x) if name in ("tokens", "mask", "offsets") else x for name, x in tensors.items()}
+        whole = ("tokens", "mask", "offsets") if "tokens" not in tensors else ("tokens", "mask", "offsets", "targets")
+        arrays = {name: _integers(name, x) if name in whole else readable("logits", name, x) for name, x in tensors.items()}
         return self._model.run(arrays, stream, gradients, thread_count(threads), empty_like_kind(tensors.values()))
 
     def logits(self, tokens, *, offsets=None, threads: int | None = None):
@@ -87,10 +123,10 @@ class Model:
 
     def start(self, batch: int = 1) -> State:
         """The state before the first token."""
-        return State(self._model.start(batch))
+        return State(self._model.start(batch), self)
 
     def load_state(self, path) -> State:
-        return State(self._model.load_state(str(path)))
+        return State(self._model.load_state(os.fspath(path)), self)
 
     def encode(self, text: str) -> list[int]:
         return self._model.encode(text)
@@ -102,7 +138,7 @@ class Model:
                state: State | None = None, threads: int | None = None) -> Iterator[int]:
         """Tokens behind the prompt, one at a time, as `isomer generate` draws them."""
         state = self.start() if state is None else state
-        sampler = _engine.Sampler(temperature, top_k, seed)
+        sampler = _engine.Sampler(temperature, top_k, seed_of("generate", seed))
         read = self.encode(prompt)
         if not read:
             raise ValueError("generate: expected a prompt of at least one token, got none")
@@ -119,10 +155,12 @@ class Model:
 
     def save(self, folder) -> None:
         """As a model's folder, which needs no run."""
-        self._model.save(str(folder))
+        self._model.save(os.fspath(folder))
 
     def __repr__(self):
-        return f"<isomer.Model {self.path}: {self.kind}, width {self.width}>"
+        layers = ", ".join(f"{count} x {name}" for name, count in Counter(self.layers).items())
+        tokens = f", vocabulary {self.vocabulary}" if self.vocabulary else ""
+        return f"<isomer.Model {self.path}: {self.kind}, {layers}, width {self.width}{tokens}>"
 
 
 def load(path, *, weights: str = "float32") -> Model:
@@ -130,5 +168,17 @@ def load(path, *, weights: str = "float32") -> Model:
     return Model(path, weights=weights)
 
 
-def _integers(x):
-    return x if hasattr(x, "__dlpack__") else np.asarray(x, dtype=np.int64)
+def _loaded(path: str, weights: str) -> Model:
+    return Model(path, weights=weights)
+
+
+def _integers(name: str, x):
+    """Whole numbers of any type, where the engine reads them; others are refused, not rounded."""
+    if is_tensor(x):
+        if x.is_floating_point() or x.is_complex():
+            raise ValueError(f"{name}: expected integers, got {x.dtype}")
+        return readable("logits", name, x.long())
+    x = np.from_dlpack(x) if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray) else np.asarray(x)
+    if x.size > 0 and x.dtype.kind not in "iu":
+        raise ValueError(f"{name}: expected integers, got {x.dtype}")
+    return x.astype(np.int64, copy=False)

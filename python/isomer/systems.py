@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from isomer import _engine
+from isomer._arrays import readable, seed_of, text_of
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,20 @@ class System:
     def eigenvalues(self, t: int, group: int = 0) -> np.ndarray:
         return np.linalg.eigvals(self.transition(t, group))
 
-
     def _repr_html_(self) -> str:
-        """|matrix| as a picture, for notebooks; the mean where every channel has one."""
+        """|matrix| as a picture, for notebooks; the mean where every channel has one, and of many tokens the largest of each square."""
         weights = np.abs(self.matrix).mean(0)
+        T, most = len(weights), 96
+        if T > most:
+            edges = np.linspace(0, T, most, endpoint=False).astype(int)
+            weights = np.maximum.reduceat(np.maximum.reduceat(weights, edges, 0), edges, 1)
         weights = weights / max(float(weights.max(initial=0)), 1e-30)
-        T, cell = len(weights), max(1, 320 // max(len(weights), 1))
+        n = len(weights)
+        cell = max(1, 320 // max(n, 1))
         rows = "".join(f'<rect x="{j * cell}" y="{i * cell}" width="{cell}" height="{cell}" fill-opacity="{weights[i, j]:.2f}"/>'
-                       for i in range(T) for j in range(T) if weights[i, j] >= 0.005) if T <= 128 else ""
+                       for i in range(n) for j in range(n) if weights[i, j] >= 0.005)
         return (f"<p>{self.law or 'law'}, head {self.head}: {T} tokens, remembered for {self.memory_horizon:.1f}</p>"
-                f'<svg width="{T * cell}" height="{T * cell}" role="img" aria-label="effective attention" fill="#3b6fb6">{rows}</svg>')
+                f'<svg width="{n * cell}" height="{n * cell}" role="img" aria-label="effective attention" fill="#3b6fb6">{rows}</svg>')
 
 
 def _system(found: dict) -> System:
@@ -55,8 +60,9 @@ def _system(found: dict) -> System:
 def dsf(name: str, inputs, options: Mapping | None = None, *, sequence: int = 0, head: int = 0, seed: int = 1):
     """The system of a law on its tensors (a dict as for apply(); -> System), or those of every law and head of a preset with
     random weights on x [T, width] (-> list of System)."""
-    text = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (options or {}).items()}
+    text = {key: text_of(name, key, value) for key, value in (options or {}).items()}
     if isinstance(inputs, Mapping):
-        found = _engine.dsf_of_law(name, dict(inputs), text, sequence, head)
+        arrays = {key: readable(name, key, x) for key, x in inputs.items()}
+        found = _engine.dsf_of_law(name, arrays, text, sequence, head)
         return _system({**found, "law": name, "head": head})
-    return [_system(found) for found in _engine.dsf_of_preset(name, inputs, text, seed)]
+    return [_system(found) for found in _engine.dsf_of_preset(name, readable(name, "x", inputs), text, seed_of("dsf", seed))]

@@ -1,6 +1,8 @@
 """The engine from Python: tables, training, models, streams, systems."""
+import copy
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -82,6 +84,51 @@ def test_logits_and_streams_agree(run, tmp_path):
         other.load_state(tmp_path / "state.safetensors")
 
 
+def test_states_are_copied_and_pickled(run):
+    model = run.load()
+    state = model.start(2)
+    state.prefill(np.array([[1, 2, 3], [4, 5, 6]]))
+    others = [copy.copy(state), copy.deepcopy(state), pickle.loads(pickle.dumps(state))]
+    want = state.step([1, 2])
+    for other in others:
+        assert other.positions == [3, 3] and np.array_equal(other.step([1, 2]), want)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.logits([[1, 2]]), model.logits([[1, 2]]))
+
+
+def test_what_things_say(run):
+    model = run.load()
+    assert repr(model) == f"<isomer.Model {run.path}: language, 1 x gla, width 16, vocabulary {model.vocabulary}>"
+    state = model.start(2)
+    assert repr(state) == f"<isomer.State of {run.path}: 2 sequences after 0 tokens, {state.bytes} bytes>"
+    state.prefill([[1], [2]])
+    assert "2 sequences after 1 tokens" in repr(state) and repr(model.start()).count("1 sequence after 0 tokens") == 1
+
+
+def test_a_run_is_a_path(run, tmp_path):
+    assert os.fspath(run) == str(run.path)
+    assert np.array_equal(isomer.load(run).logits([[1, 2]]), run.load().logits([[1, 2]]))
+    converted = isomer.convert(run, "linear-relu", tmp_path / "converted", "--transfer", "0", "--tune", "2", "--examples", "8")
+    assert converted.load().layers == ["linear-relu"]
+    assert any("run" in str(row) for row in rows(isomer.runs(run.path.parent)))
+
+
+def test_bench_and_study(tmp_path):
+    table = rows(isomer.bench("scan", threads=1))
+    assert {row["subject"] for row in table} == {"scan"} and all(row["us_per_token"] > 0 for row in table)
+    claim, = rows(isomer.study("softmax-rnn.recurrence", out=tmp_path))
+    assert claim["id"] == "softmax-rnn.recurrence" and claim["verdict"] == "holds"
+    assert json.loads((tmp_path / "softmax-rnn.recurrence.json").read_text())["verdict"] == "holds"
+
+
+def test_the_bar_has_an_end_and_a_loss(tmp_path):
+    pytest.importorskip("tqdm")
+    (tmp_path / "small.toml").write_text(RECIPE)
+    code = f"import isomer; isomer.train({str(tmp_path / 'small.toml')!r}, out={str(tmp_path / 'run')!r})"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split("\r")[-1]
+    assert "6/6" in shown and "loss=" in shown and "None" not in shown
+
+
 def test_gradients_of_a_model(run):
     model = run.load()
     tokens = np.arange(16).reshape(1, 16) % model.vocabulary
@@ -101,7 +148,11 @@ def test_refused_tokens(run):
     for tokens, text in (([[99]], "expected numbers from 0"), ([[0.5]], "expected"), (np.zeros((2, 2), np.float32), "expected integers"),
                          (np.zeros((1, 0), np.int64), "expected \\[B, T\\]")):
         with pytest.raises(ValueError, match=text):
-            model.start().prefill(tokens if not isinstance(tokens, list) else np.array(tokens))
+            model.start().prefill(tokens)
+    for call in (lambda: model.logits([[0.5, 1.0]]), lambda: model.logits(np.zeros((1, 2))), lambda: model.start().step([0.5])):
+        with pytest.raises(ValueError, match="tokens: expected integers, got float64"):
+            call()
+    assert np.array_equal(model.logits(np.array([[1, 2]], np.uint8)), model.logits([[1, 2]]))
 
 
 def test_saved_model_needs_no_run(run, tmp_path):
@@ -149,6 +200,12 @@ def test_system_of_a_law():
         h = system.transition(t) @ h + np.outer(system.B[t, 0], v[0, t, 0])
         assert np.allclose(system.C[t, 0] @ h + system.D[t, 0] * v[0, t, 0], o[0, t, 0], atol=1e-12)
     assert np.abs(system.eigenvalues(3)).max() <= 1 + 1e-12
+
+
+def test_long_systems_draw_themselves():
+    system = isomer.dsf("scalar_decay", {name: np.ones((1, 300, 1, 2)) for name in "qkv"}, {"normaliser": "none"})
+    page = system._repr_html_()
+    assert "300 tokens" in page and page.count("<rect") == 96 * 97 // 2
 
 
 def test_systems_of_a_preset():

@@ -296,6 +296,7 @@ def test_half_precision_is_computed_in_float32():
     (lambda x: isomer.attention(x, x, x, form=3), "attention: expected the name of a form"),
     (lambda x: isomer.attention(x, x, x, scale=x), "attention: expected scale as a number"),
     (lambda x: isomer.attention(x, x, x, causal=[True]), "attention: expected causal as a number"),
+    (lambda x: isomer.dsf("gla", x[0, :, 0], seed=-1), "dsf: seed: expected a whole number"),
 ])
 def test_refusals(call, text):
     with pytest.raises(ValueError, match=text.replace("[", "\\[")):

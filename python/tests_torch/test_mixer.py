@@ -2,6 +2,7 @@
 import copy
 import gc
 import io
+import pickle
 import threading
 
 import pytest
@@ -248,6 +249,17 @@ def test_checkpointing():
     want = torch.autograd.grad(mixer(x).square().sum(), [x, *mixer.parameters()])
     got = torch.autograd.grad(checkpoint(mixer, x, use_reentrant=False).square().sum(), [x, *mixer.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(got, want))
+
+
+def test_states_are_copied_and_pickled():
+    mixer, x = shaken(Mixer("gla", WIDTH, seed=3)), tokens()
+    state = mixer.start(2)
+    state.prefill(x)
+    assert repr(state) == f"<isomer.torch.MixerState of gla: 2 sequences after 7 tokens, {state.bytes} bytes>"
+    others = [copy.copy(state), copy.deepcopy(state), pickle.loads(pickle.dumps(state))]
+    want = state.step(x[:, 0])
+    for other in others:
+        assert torch.equal(other.step(x[:, 0]), want)
 
 
 def test_views_whose_sign_is_turned():

@@ -42,6 +42,27 @@ def test_notebook():
     assert all(not cell.get("outputs") for cell in cells)  # what a machine printed is not kept
 
 
+def test_tables_are_data_frames():
+    import pandas
+
+    table = isomer.list()
+    assert isinstance(table, pandas.DataFrame) and "gla" in set(table["preset"]) and table["parameters"].dtype.kind == "i"
+
+
+def test_brain_floats_of_numpy():
+    """Also where NumPy has no buffer for them, as JAX has none: through DLPack."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = np.random.default_rng(1).standard_normal((1, 9, 2, 4)).astype(ml_dtypes.bfloat16)
+    want = isomer.attention(*[x.astype(np.float32)] * 3).o
+    assert np.array_equal(isomer.attention(x, x, x).o, want)
+    try:
+        import jax.numpy as jnp
+    except ImportError:
+        return
+    y = jnp.asarray(x)
+    assert np.array_equal(isomer.attention(y, y, y).o, want)
+
+
 def test_pictures(tmp_path):
     import matplotlib.pyplot as plt
 

@@ -143,12 +143,12 @@ class MixerState(Stream):
     """What a mixer remembers of the tokens it has seen. copy() forks the stream, save() keeps it."""
 
     def __init__(self, mixer: "Mixer", stream):
-        self._mixer, self._stream = mixer, stream
+        self._owner, self._stream = mixer, stream
 
     @torch.no_grad()
     def prefill(self, x: Tensor, *, threads: int | None = None) -> Tensor:
         """Takes in x [B, T, width] -> y [B, T, width], what forward gives for these tokens behind those before. No gradient."""
-        weights = self._mixer._numbers(_checked(x))
+        weights = self._owner._numbers(_checked(x))
         made = self._stream.prefill(_at("x", x.to(weights[0].dtype)), _all_at(weights), thread_count(threads), torch_empty)
         return made.to(x.dtype)
 
@@ -159,7 +159,7 @@ class MixerState(Stream):
         return self.prefill(x.unsqueeze(1), threads=threads).squeeze(1)
 
     def __repr__(self):
-        return f"<isomer.torch.MixerState of {self._mixer.preset} after {', '.join(map(str, self.positions))} tokens>"
+        return f"<isomer.torch.MixerState of {self._owner.preset}: {self._seen()}, {self.bytes} bytes>"
 
 
 class Mixer(nn.Module):
