@@ -1,7 +1,7 @@
 """The laws for arrays. Tensors and options are keywords, named and shaped as the program's `apply` has them."""
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from isomer import _engine
 from isomer._arrays import empty_like_kind, is_tensor, numpy_empty, plain, readable, text_of, thread_count
@@ -47,6 +47,34 @@ def _bound(law: str, options: tuple) -> _engine.BoundLaw:
     return _engine.BoundLaw(law, {name: text_of(law, name, value) for name, value in options})
 
 
+_COMMON = """
+    Letters: B batch, T time, S time of keys, H heads, K and V sizes of keys and values, N and C channels. q, k and v may have different
+    numbers of heads, G: H is the largest, the others divide it, and head h reads head h // (H/G). offsets [n+1], from 0 to T, packs n
+    sequences into one row; states are then [n, ...].
+
+    Arrays are NumPy's, or whatever has DLPack or a buffer on the CPU, of float32 or float64, with any strides, and are not copied
+    (bfloat16 and float16 are, and computed in float32); for tensors of PyTorch the result is differentiable. Options that are None are
+    at their default.
+
+    form: auto takes the fastest; reference (the equation as loops in double), step, chunk{forms} give the same numbers but for rounding.
+    threads: how many work, None as set_threads() says; the result does not depend on it. Mistakes are ValueErrors.
+"""
+_Function = TypeVar("_Function", bound=Callable)
+
+
+def _page(result, example: str, parallel: bool = True) -> Callable[[_Function], _Function]:
+    """Adds to the docstring of a law what all have in common, its result and an example."""
+
+    def add(law: _Function) -> _Function:
+        fields = " ".join(result.__doc__.split())
+        shown = "\n".join(f"        {line}" for line in example.strip().splitlines())
+        law.__doc__ = (f"{(law.__doc__ or '').rstrip()}\n\n    Result: a named tuple with the fields {', '.join(result._fields)}: {fields}\n"
+                       + _COMMON.replace("{forms}", " and parallel" if parallel else "") + f"\n    Example:\n{shown}\n    ")
+        return law
+
+    return add
+
+
 def _form(law: str, form) -> str:
     if form is None:
         return "auto"
@@ -67,6 +95,11 @@ def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int
     return result(**_bound(law, given)(arrays, form, thread_count(threads), numpy_empty, False))
 
 
+@_page(AttentionResult, """
+q, k, v = np.random.default_rng(1).standard_normal((3, 1, 64, 4, 16), dtype=np.float32)   # [B, T, H, D]
+o = isomer.attention(q, k, v).o                                  # causal softmax attention
+o = isomer.attention(q, k[:, :, :2], v[:, :, :2], window=16).o   # two heads of keys, and the last 16 of them
+""")
 def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale: float | None = None, causal: bool | None = None,
               window: int | None = None, sinks: int | None = None, kernel: str | None = None, order: int | None = None,
               normaliser: str | None = None, eps: float | None = None, clamp: float | None = None, form: str = "auto",
@@ -85,6 +118,11 @@ def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale: float
     return _call(AttentionResult, "attention", arrays, options, form, threads)
 
 
+@_page(ScalarDecayResult, """
+q, k, v = np.random.default_rng(1).standard_normal((3, 1, 64, 4, 16), dtype=np.float32)   # [B, T, H, D]
+r = isomer.scalar_decay(q, k, v, log_decay=np.full(4, -0.1, np.float32))
+more = isomer.scalar_decay(q, k, v, log_decay=np.full(4, -0.1, np.float32), initial_state=r.final_state)
+""")
 def scalar_decay(q, k, v, *, log_decay=None, log_input=None, initial_state=None, initial_norm=None, initial_max=None,
                  initial_value_sum=None, initial_count=None, offsets=None, scale: float | None = None,
                  normaliser: str | None = None, causal: bool | None = None, eps: float | None = None, form: str = "auto",
@@ -104,6 +142,11 @@ def scalar_decay(q, k, v, *, log_decay=None, log_input=None, initial_state=None,
     return _call(ScalarDecayResult, "scalar_decay", arrays, options, form, threads)
 
 
+@_page(StateResult, """
+q, k, v = np.random.default_rng(1).standard_normal((3, 1, 64, 4, 16), dtype=np.float32)   # [B, T, H, D]
+r = isomer.channel_decay(q, k, v, log_decay=-np.abs(k))
+r.o, r.final_state
+""")
 def channel_decay(q, k, v, log_decay, *, bonus=None, initial_state=None, offsets=None, scale: float | None = None,
                   read: str | None = None, form: str = "auto", threads: int | None = None) -> StateResult:
     """Linear attention with a decay of each key channel: S_t = diag(exp(log_decay_t)) S_{t-1} + k_t v_t^T, o_t = scale S_t^T q_t.
@@ -118,6 +161,11 @@ def channel_decay(q, k, v, log_decay, *, bonus=None, initial_state=None, offsets
     return _call(StateResult, "channel_decay", arrays, {"scale": scale, "read": read}, form, threads)
 
 
+@_page(StateResult, """
+q, k, v = np.random.default_rng(1).standard_normal((3, 1, 64, 4, 16), dtype=np.float32)   # [B, T, H, D]
+r = isomer.delta(q, k, v, beta=np.full((1, 64, 4), 0.5, np.float32), l2norm=True)
+r.o, r.final_state                                           # [1, 64, 4, 16], [1, 4, 16, 16]
+""", parallel=False)
 def delta(q, k, v, beta=None, *, log_decay=None, a=None, b=None, initial_state=None, offsets=None, scale: float | None = None,
           l2norm: bool | None = None, form: str = "auto", threads: int | None = None) -> StateResult:
     """A memory that overwrites: S_t = D_t - beta_t k_t (k_t^T D_t - v_t^T) with D_t = exp(log_decay_t) S_{t-1}, o_t = scale S_t^T q_t.
@@ -133,6 +181,10 @@ def delta(q, k, v, beta=None, *, log_decay=None, a=None, b=None, initial_state=N
     return _call(StateResult, "delta", arrays, {"scale": scale, "l2norm": l2norm}, form, threads)
 
 
+@_page(ScanResult, """
+x = np.random.default_rng(1).standard_normal((1, 64, 8), dtype=np.float32)
+h = isomer.scan(x=x, log_decay=np.full_like(x, -0.1)).h
+""", parallel=False)
 def scan(*, x, log_decay=None, angle=None, x_imag=None, step=None, a=None, b=None, c=None, d=None, initial_state=None,
          initial_imag=None, offsets=None, form: str = "auto", threads: int | None = None) -> ScanResult:
     """A recurrence of each channel: h_t = exp(log_decay_t + i angle_t) h_{t-1} + x_t.

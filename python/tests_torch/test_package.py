@@ -4,6 +4,7 @@ import pathlib
 import pydoc
 import subprocess
 import sys
+import textwrap
 
 import matplotlib
 import numpy as np
@@ -85,6 +86,10 @@ def test_pictures(tmp_path):
 def test_help_has_equation_and_shapes(name):
     page = pydoc.render_doc(getattr(isomer, name), renderer=pydoc.plaintext)
     assert "[B,T," in page and "_{t-1}" in page or "sum_s" in page
+    for text in ("Letters: B batch", "head h reads head h // (H/G)", "form: auto", "threads:", "Result: a named tuple", "Example:"):
+        assert text in page, text
+    example = textwrap.dedent(getattr(isomer, name).__doc__.split("Example:\n")[1])
+    exec(example, {"np": np, "isomer": isomer})
     for tensor in (x["name"] for law in isomer.laws() if law["name"] == name for x in law["inputs"]):
         assert tensor in page, tensor
 
