@@ -114,6 +114,7 @@ bench: build
 	@tools/setup bench
 	PEERS=$(PEERS) bench/setup
 	PEERS=$(PEERS) build/bench-venv/bin/python bench/run.py
+	@if [ "$(PEERS)" = all ]; then $(MAKE) --no-print-directory bench-python; fi
 
 bench-train: build
 	@tools/setup bench
