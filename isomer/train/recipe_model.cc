@@ -184,7 +184,8 @@ Recipe resolved(const Recipe& recipe) {
   all.mixers.clear();
   const std::vector<LayerConfig> layers = layer_configs(recipe);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const auto& [preset, given] = layers[i];
+    const std::string& preset = layers[i].preset;
+    const Settings& given = layers[i].options;
     if (all.mixers.contains(preset)) continue;
     Settings& settings = all.mixers[preset] = given;
     for (const MixerOption& option : options_of(find_preset(preset), place_of(recipe, i, layers.size()), given))
