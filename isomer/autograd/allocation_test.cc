@@ -45,7 +45,7 @@ F step(Tape<F>& tape, Model& model, const std::function<Var<F>(Tape<F>&, Var<F>,
   const Var<F> y = recompute<F>(tape, {x, projection, mix, taps}, [f](Tape<F>& t, auto in) {
     std::array<Var<F>, 5> p;
     split<F>(t, linear(t, norm(t, conv<F>(t, {in[0], in[3]}), {}), in[1]), std::array<Index, 5>{kD, kD, kD, kD, kD}, p);
-    const Var<F> q = rotary(t, heads(p[0], kH), 10000), k = rotary(t, heads(p[1], kH), 10000);
+    const Var<F> q = rotary(t, heads(p[0], kH), {.base = 10000}), k = rotary(t, heads(p[1], kH), {.base = 10000});
     const Var<F> o = heads((*f)(t, q, k, heads(p[2], kH)), 1);
     return add(t, in[0], linear(t, gated(t, Unary::silu, p[3], multiply(t, o, p[4])), in[2]));
   });

@@ -65,7 +65,8 @@ TEST(ConvOp, CarriesItsStateAndKeepsTheInitialOneForGradients) {
 TEST(RotaryOp, HasTheGradientsOfItsEquation) {
   static constexpr std::array<std::int64_t, 2> kPositions{3, 3};
   static constexpr Sequences kThree{.positions = kPositions};
-  expect_gradients({random_values({2, 5, 2, 4}, 1)}, [](Tape<D>& tape, Vars in) { return rotary(tape, in[0], 100, kThree); });
+  expect_gradients({random_values({2, 5, 2, 4}, 1)},
+                   [](Tape<D>& tape, Vars in) { return rotary(tape, in[0], {.base = 100}, kThree); });
   for (const Shape4& angles : {Shape4{2, 5, 2, 2}, Shape4{2, 5, 1, 2}, Shape4{1, 1, 2, 2}})
     expect_gradients({random_values({2, 5, 2, 4}, 1), random_values(angles, 2)},
                      [](Tape<D>& tape, Vars in) { return rotary(tape, in[0], in[1]); });

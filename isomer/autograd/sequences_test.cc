@@ -75,7 +75,7 @@ std::vector<Case> cases() {
       {"rotary",
        {},
        {},
-       [](Tape<D>& tape, Var<D> x, Var<D>, const AlongSum<D>& along) { return rotary(tape, x, 100, along.sequences); }},
+       [](Tape<D>& tape, Var<D> x, Var<D>, const AlongSum<D>& along) { return rotary(tape, x, {.base = 100}, along.sequences); }},
       {"position",
        {},
        {},
@@ -265,7 +265,7 @@ TEST(Sequences, AreRefusedWhereTheyDoNotFit) {
             "shift: expected offsets from 0 to T = 4, got 0 to 3");
   EXPECT_EQ(tests::error_of([&] { (void)shift(tape, x, {.sequences = {.offsets = offsets}}); }),
             "shift: expected B = 1 with offsets, got 2");
-  EXPECT_EQ(tests::error_of([&] { (void)rotary(tape, x, 100, {.positions = offsets}); }),
+  EXPECT_EQ(tests::error_of([&] { (void)rotary(tape, x, {.base = 100}, {.positions = offsets}); }),
             "rotary: expected the positions of 2 sequences, got 3");
 }
 
