@@ -233,11 +233,15 @@ std::vector<CrossoverRow> crossover(const std::vector<const Law*>& laws, Context
       what.K = size, what.H = heads;
       for (std::size_t i = 0; i < 2; ++i) {
         what.direction = directions[i];
+        const std::vector<double> seconds = lengths.time(*law, what, context, monitor);
         rows.push_back({.what = what,
                         .threads = context.threads(),
-                        .at = crossing(lengths.T, lengths.time(*law, what, context, monitor), softmax[i]),
+                        .at = crossing(lengths.T, seconds, softmax[i]),
                         .shortest = lengths.T.front(),
-                        .longest = lengths.T.back()});
+                        .longest = lengths.T.back(),
+                        .lengths = lengths.T,
+                        .seconds = seconds,
+                        .softmax_seconds = softmax[i]});
       }
     }
   }

@@ -33,6 +33,8 @@ struct CrossoverRow {
   int threads = 1;
   std::optional<double> at;         // 0: from the shortest on; nothing: not up to the longest
   Index shortest = 0, longest = 0;  // that were measured
+  std::vector<Index> lengths = {};  // all of them, with the seconds of this law and of softmax attention
+  std::vector<double> seconds = {}, softmax_seconds = {};
 };
 [[nodiscard]] Json to_json(const CrossoverRow& row);
 /// A line for each law and variant, with both directions.

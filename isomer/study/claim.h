@@ -58,13 +58,19 @@ struct Claim {
   Rule rule;
   std::vector<Published> published = {};
   Figure figure = {};
-  std::string otherwise = {};                                            // where it fails here: why (size, data, the source)
-  bool full_only = false;                                                // no small setting shows it: not part of a quick study
-  std::function<void(const Budget&, Context&, Evidence&)> measure = {};  // analytic
+  std::vector<std::pair<std::string, std::string>> units = {};  // of quantities that begin so, where it is not that of the figure
+  std::string otherwise = {};  // where it fails here: why (size, data, the source), and what was tried
+  std::string unclear = {};    // the same where it is undecided
+  bool full_only = false;      // no small setting shows it: not part of a quick study
+  std::function<void(const Budget&, Context&, Evidence&)> measure = {};           // analytic
   std::function<std::vector<Cell>(const Budget&, const Cells& done)> cells = {};  // trained: all that are known to be needed
   std::function<void(const Budget&, const Cells&, Evidence&)> read = {};
 
   [[nodiscard]] bool trained() const { return bool(cells); }
+  /// Why a verdict is not that it holds.
+  [[nodiscard]] std::string_view reason(Verdict verdict) const {
+    return verdict == Verdict::fails ? otherwise : verdict == Verdict::undecided ? unclear : std::string_view();
+  }
   /// "inline".
   [[nodiscard]] std::string source() const { return id.substr(0, id.find('.')); }
 };

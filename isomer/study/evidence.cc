@@ -51,6 +51,8 @@ void Evidence::put_point(std::string_view series, double x, double value) {
   to.analytic = true;
 }
 
+void Evidence::set_group(std::string_view series, std::string_view group) { find_or_add(series_, series).group = group; }
+
 void Evidence::set_unit(std::string_view quantity, std::string_view unit) { named(quantity).unit = unit; }
 
 void Evidence::may_reach(std::string_view quantity, double best) { named(quantity).reach = best; }

@@ -36,12 +36,16 @@ struct Point : Sample {
 
 struct Series {
   std::string name;
+  std::string group = {};          // that it belongs to: drawn alike
   std::vector<Point> points = {};  // by rising x
 };
 
 /// How a claim's series are to be drawn. `kind`: lines | loglog | bars | matrix | scatter.
 struct Figure {
   std::string kind = "lines", x = {}, y = {}, caption = {};
+  std::vector<std::string> names = {};   // of x = 0, 1, 2, …, where it is no number
+  bool front = false;                    // with the points that no other one beats by less x and more y
+  std::vector<std::string> levels = {};  // quantities that are drawn as lines across
 };
 
 class Evidence {
@@ -54,6 +58,8 @@ class Evidence {
   void add(std::string_view series, double x, double value);
   /// A point of a series without seeds.
   void put_point(std::string_view series, double x, double value);
+  void set_group(std::string_view series, std::string_view group);
+  /// Of a quantity that is not of the figure's kind: "learning rate", "parameters", "tokens/s".
   void set_unit(std::string_view quantity, std::string_view unit);
   /// The quantity, or the point of a series, was still on its way to `best`.
   void may_reach(std::string_view quantity, double best);

@@ -7,6 +7,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
+#include "isomer/study/trained.h"
 
 namespace isomer::study {
 
@@ -40,17 +41,33 @@ Json figure_json(const Result& result) {
   for (const Result::Line& line : result.series) {
     Json points = Json::array();
     for (const auto& [x, y] : line.points) points.push(Json::Array{x, y.mean, y.low, y.high});
-    lines.push(Json::object({{"name", line.name}, {"points", points}}));
+    Json to = Json::object({{"name", line.name}, {"points", points}});
+    if (!line.group.empty()) to.set("group", line.group);
+    lines.push(to);
   }
   const Figure& figure = result.figure;
-  return Json::object({{"kind", figure.kind}, {"x", figure.x}, {"y", figure.y}, {"caption", figure.caption}, {"series", lines}});
+  Json to = Json::object({{"kind", figure.kind}, {"x", figure.x}, {"y", figure.y}, {"caption", figure.caption}});
+  for (const auto& [key, texts] : {std::pair{"names", &figure.names}, std::pair{"levels", &figure.levels}}) {
+    if (texts->empty()) continue;
+    Json all = Json::array();
+    for (const std::string& text : *texts) all.push(text);
+    to.set(key, all);
+  }
+  if (figure.front) to.set("front", true);
+  to.set("series", lines);
+  return to;
 }
 
 void read_figure(const Json& from, Result& result) {
   const auto text = [&](const char* name) { return from.at(name).text(); };
   result.figure = {.kind = text("kind"), .x = text("x"), .y = text("y"), .caption = text("caption")};
+  for (const auto& [key, texts] : {std::pair{"names", &result.figure.names}, std::pair{"levels", &result.figure.levels}})
+    if (const Json* all = from.find(key))
+      for (const Json& one : all->items()) texts->push_back(one.text());
+  result.figure.front = from.find("front") != nullptr;
   for (const Json& line : from.at("series").items()) {
     Result::Line& to = result.series.emplace_back(Result::Line{.name = line.at("name").text(), .points = {}});
+    if (const Json* group = line.find("group")) to.group = group->text();
     for (const Json& point : line.at("points").items()) {
       const Json::Array& p = point.items();
       require(p.size() == 4, "results", "expected points of 4 numbers, got ", p.size());
@@ -66,7 +83,9 @@ Result read(const Json& from) {
           schema->integer() > kSchema ? ", which a newer version of the program wrote"
                                       : ", which an older version of the program wrote");
   const auto text = [&](const char* name) { return from.at(name).text(); };
-  Result result{.id = text("id"), .source = text("source"), .statement = text("statement"), .rule = text("rule")};
+  const auto text_or_none = [&](const char* name) { return from.find(name) == nullptr ? std::string() : text(name); };
+  Result result{.id = text("id"), .source = text("source"), .statement = text("statement"), .quantity = text_or_none("quantity")};
+  result.rule = text("rule"), result.reason = text_or_none("reason");
   result.decision = {verdict_named(text("verdict")), text("why")};
   for (const Json& m : from.at("measured").items())
     result.measured.push_back({.name = m.at("name").text(),
@@ -85,20 +104,48 @@ Result read(const Json& from) {
   result.seconds = from.at("seconds").number();
   return result;
 }
+/// What a figure without series shows is of its kind, as is what has the name of a series; other quantities may be of any.
+std::string usual_unit(const Result& result, const Claim& claim, const std::string& quantity) {
+  if (quantity.starts_with("learning rate of ")) return std::string(kLearningRate);
+  for (const auto& [start, unit] : claim.units)
+    if (quantity.starts_with(start)) return unit;
+  const bool shown =
+      result.series.empty() || std::ranges::find(result.series, quantity, &Result::Line::name) != result.series.end();
+  return shown ? result.figure.y : "";
+}
+
+/// The claim's words, but for the rule.
+void tell(Result& result, const Claim& claim) {
+  result.statement = claim.statement, result.quantity = claim.quantity;
+  result.published = claim.published, result.figure = claim.figure;
+  result.reason = claim.reason(result.decision.verdict);
+  if (!result.reason.empty()) result.decision.why += "; " + result.reason;
+  for (Result::Measured& m : result.measured)
+    if (m.unit.empty()) m.unit = usual_unit(result, claim, m.name);
+}
 }  // namespace
 
 Result result_of(const Claim& claim, const Evidence& found) {
-  Result result{.id = claim.id, .source = claim.source(), .statement = claim.statement, .rule = claim.rule.text};
+  Result result{.id = claim.id, .source = claim.source(), .rule = claim.rule.text};
   result.decision = claim.rule.decide(found);
   for (const std::string& note : found.notes()) result.decision.why += "; " + note;
-  if (result.decision.verdict == Verdict::fails && !claim.otherwise.empty()) result.decision.why += "; " + claim.otherwise;
   for (const Quantity& q : found.quantities()) result.measured.push_back({q.name, q.unit, q.interval()});
-  result.published = claim.published;
-  result.figure = claim.figure;
   for (const Series& series : found.series()) {
-    Result::Line& line = result.series.emplace_back(Result::Line{.name = series.name, .points = {}});
+    Result::Line& line = result.series.emplace_back(Result::Line{.name = series.name, .group = series.group, .points = {}});
     for (const Point& point : series.points) line.points.push_back({.x = point.x, .y = point.interval()});
   }
+  tell(result, claim);
+  return result;
+}
+
+Result retold(Result result, const Claim& claim) {
+  if (result.rule != claim.rule.text)
+    throw Error(result.id + ": decided by another rule than today's; run it again: isomer study " + result.id + " --" +
+                std::string(name_of(result.mode)));
+  const std::string end = "; " + result.reason;
+  if (!result.reason.empty() && result.decision.why.ends_with(end))
+    result.decision.why.resize(result.decision.why.size() - end.size());
+  tell(result, claim);
   return result;
 }
 
@@ -111,9 +158,11 @@ Json to_json(const Result& result) {
                        {"id", result.id},
                        {"source", result.source},
                        {"statement", result.statement},
+                       {"quantity", result.quantity},
                        {"rule", result.rule},
                        {"verdict", name_of(result.decision.verdict)},
                        {"why", result.decision.why},
+                       {"reason", result.reason},
                        {"measured", measured},
                        {"published", published},
                        {"figure", figure_json(result)},
@@ -130,6 +179,7 @@ Json to_json(const Claim& claim) {
   return Json::object({{"id", claim.id},
                        {"source", claim.source()},
                        {"statement", claim.statement},
+                       {"quantity", claim.quantity},
                        {"rule", claim.rule.text},
                        {"trained", claim.trained()}});
 }

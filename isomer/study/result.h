@@ -14,8 +14,9 @@ namespace isomer::study {
 inline constexpr int kSchema = 1;
 
 struct Result {
-  std::string id = {}, source = {}, statement = {}, rule = {};
+  std::string id = {}, source = {}, statement = {}, quantity = {}, rule = {};
   Decision decision = {};
+  std::string reason = {};  // the claim's, where it does not hold: the end of why
   struct Measured {
     std::string name, unit;
     Interval interval;
@@ -24,7 +25,7 @@ struct Result {
   std::vector<Published> published = {};
   Figure figure = {};
   struct Line {
-    std::string name;
+    std::string name, group = {};
     struct Dot {
       double x = 0;
       Interval y;
@@ -43,8 +44,12 @@ struct Result {
 /// The claim's rule applied to what was found.
 [[nodiscard]] Result result_of(const Claim& claim, const Evidence& found);
 
+/// The result with the claim's words of today: statement, quantity, reason, what was published, units, and the words of the
+/// figure. Numbers, rule and verdict stay. Throws Error for a result that was decided by another rule: it has to be run again.
+[[nodiscard]] Result retold(Result result, const Claim& claim);
+
 [[nodiscard]] Json to_json(const Result& result);
-/// {"id", "source", "statement", "rule", "trained"}
+/// {"id", "source", "statement", "quantity", "rule", "trained"}
 [[nodiscard]] Json to_json(const Claim& claim);
 /// Throws Error "PATH: …" for what is not JSON, not a result, or of another schema.
 [[nodiscard]] Result parse_result(const std::string& text, const std::string& path);

@@ -4,7 +4,7 @@
 //   const Rule rule = all_of({greater("softmax", "linear attention", 0.1), slope("error", -1.1, -0.9)});
 //   const Decision decision = rule.decide(evidence);      // holds, fails or undecided, and why
 //
-// Every rule looks at a 95 % interval over seeds (statistics.h): it holds when the whole interval says so, fails when the whole
+// Every rule looks at an interval over seeds (statistics.h): it holds when the whole interval says so, fails when the whole
 // interval says the opposite, and is undecided in between. Of one seed the interval is the whole line, so that no verdict comes
 // from one noisy run. A threshold that is changed after numbers were seen needs a decision record.
 #include <functional>

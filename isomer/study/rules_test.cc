@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
+#include "isomer/base/rng.h"
 #include "tests/error_of.h"
 
 namespace isomer::study {
@@ -32,6 +34,25 @@ Evidence line(std::initializer_list<double> xs, std::initializer_list<Values> se
 }
 
 Verdict decide(const Rule& rule, const Evidence& found) { return rule.decide(found).verdict; }
+
+// What docs/study.md says of it: the interval of few seeds holds the mean of all less often than 95 times in 100.
+TEST(Bootstrap, OfFewSeedsCoversLessThanItsName) {
+  const auto share = [](int seeds, int trials) {
+    Rng rng{5, std::uint64_t(seeds)};
+    int held = 0;
+    for (int trial = 0; trial < trials; ++trial) {
+      Values values;
+      for (int i = 0; i < seeds; ++i) values.push_back(rng.normal());
+      const Interval x = bootstrap(values);
+      held += x.low <= 0 && 0 <= x.high ? 1 : 0;
+    }
+    return double(held) / trials;
+  };
+  const double three = share(3, 20000), five = share(5, 600);
+  std::printf("the interval of 3 seeds holds the mean %.0f times in 100, of 5 %.0f times\n", 100 * three, 100 * five);
+  EXPECT_NEAR(three, 0.75, 0.01);
+  EXPECT_NEAR(five, 0.84, 0.04);
+}
 
 TEST(Bootstrap, OneSeedSaysNothingAndThreeSayTheirRange) {
   const Interval one = bootstrap(Values{0.5});

@@ -140,7 +140,11 @@ void Comparison::read(const Budget& budget, const Cells& cells, Evidence& found)
       learning.push_back(full_name(model));
     }
   }
-  for (const Chosen& one : chosen(budget, cells)) found.put("learning rate of " + full_name(*one.model), one.rate);
+  for (const Chosen& one : chosen(budget, cells)) {
+    const std::string name = "learning rate of " + full_name(*one.model);
+    found.put(name, one.rate);
+    found.set_unit(name, kLearningRate);
+  }
   if (!learning.empty()) found.note("still improving when the steps ended: " + listed(learning));
   if (!diverged.empty()) found.note("diverged in some run: " + listed(diverged));
 }

@@ -33,6 +33,9 @@ struct Contender {
   bool full_only = false;        // not part of a quick study
 };
 
+/// The unit of what a search has chosen, which no figure shows.
+inline constexpr std::string_view kLearningRate = "learning rate";
+
 enum class Judged {
   when_it_has_learned,  // a model that was still improving is not judged by where it stood
   after_equal_steps,    // the value after so many steps is what is compared

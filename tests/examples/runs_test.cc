@@ -9,6 +9,7 @@
 #include "isomer/explore/subject.h"
 #include "isomer/models/saved_state.h"
 #include "isomer/nn/mixer_dsf.h"
+#include "isomer/study/statistics.h"
 #include "isomer/train/evaluation.h"
 #include "isomer/train/generator.h"
 #include "isomer/train/run_folder.h"
@@ -122,6 +123,15 @@ TEST_F(RunExamples, Subjects) {
   const std::unique_ptr<const Subject> run = model_subject(load_to_look_at("runs/text"), "The end");
   // end
   EXPECT_EQ(run->T(), 7);
+}
+
+TEST(Examples, Statistics) {
+  using namespace study;
+  // from isomer/study/statistics.h
+  const Interval accuracy = bootstrap(std::vector<double>{0.97, 0.99, 0.98});  // mean 0.98, low 0.97, high 0.99
+  // end
+  EXPECT_NEAR(accuracy.mean, 0.98, 1e-12);
+  EXPECT_EQ(accuracy.low, 0.97);
 }
 
 }  // namespace

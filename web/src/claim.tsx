@@ -1,7 +1,7 @@
 // One claim in full, and those claims whose figures lead.
-import type { Claim, Result } from "./data.ts";
+import type { Claim, Published, Result } from "./data.ts";
 import { Figure } from "./figure/view.tsx";
-import { specOf } from "./figure/spec.ts";
+import { isRate, specOf } from "./figure/spec.ts";
 import { duration, interval, plural, typeset } from "./format.ts";
 import { machineText, Mark, stateOf, Value } from "./parts.tsx";
 
@@ -39,13 +39,37 @@ export function Leads({ claims }: { claims: Claim[] }) {
 
 function MeasuredTable({ here, kept }: { here: Result | undefined; kept: Result | undefined }) {
   const results = [here, kept].filter((r): r is Result => r !== undefined);
-  const names = [...new Set(results.flatMap((r) => r.measured.map((m) => m.name)))];
+  const all = results.flatMap((r) => r.measured), names = [...new Set(all.filter((m) => !isRate(m)).map((m) => m.name))];
+  const rates = [...new Set(all.filter(isRate).map((m) => m.name))];
   const published = new Map((results[0]?.published ?? []).map((p) => [p.name, p] as const));
   for (const p of published.values()) if (p.value !== null && !names.includes(p.name)) names.push(p.name);
-  if (names.length === 0) return null;
+  if (names.length + rates.length === 0) return null;
+  return (
+    <>
+      <Numbers results={results} kept={kept} names={names} published={published} label={`measured values of ${results[0]!.id}`} />
+      {rates.length > 0 && (
+        <details class="rates"><summary>learning rates that were chosen ({rates.length})</summary>
+          <Numbers results={results} kept={kept} names={rates} published={new Map()} label={`learning rates of ${results[0]!.id}`} />
+        </details>
+      )}
+    </>
+  );
+}
+
+/** A quantity, or what a figure with named columns has under "SERIES, NAME". */
+function valueIn(result: Result, name: string) {
+  const own = result.measured.find((one) => one.name === name);
+  if (own) return own;
+  for (const series of result.figure.series)
+    for (const [x, value, low, high] of series.points)
+      if (x !== null && value !== null && `${series.name}, ${result.figure.names?.[x]}` === name) return { value, low, high, unit: result.figure.y };
+  return undefined;
+}
+
+function Numbers({ results, kept, names, published, label }: { results: Result[]; kept: Result | undefined; names: string[]; published: Map<string, Published>; label: string }) {
   const withPublished = names.some((name) => published.get(name)?.value != null);
   return (
-    <div class="scroll" role="region" tabIndex={0} aria-label={`measured values of ${results[0]!.id}`}>
+    <div class="scroll" role="region" tabIndex={0} aria-label={label}>
       <table class="numbers measured">
         <thead>
           <tr>
@@ -59,7 +83,7 @@ function MeasuredTable({ here, kept }: { here: Result | undefined; kept: Result 
             <tr key={name} data-quantity={name}>
               <th scope="row">{name}</th>
               {results.map((r) => {
-                const m = r.measured.find((one) => one.name === name);
+                const m = valueIn(r, name);
                 return <td key={r.mode + (r === kept)}>{m ? <><Value of={m.value} /> {m.unit} <span class="quiet">{interval(m.low, m.high, 3)}</span></> : "–"}</td>;
               })}
               {withPublished && <td><Value of={published.get(name)?.value} /></td>}
@@ -81,6 +105,16 @@ function Foot({ result }: { result: Result }) {
       <span>{[result.mode, result.cells > 0 && `${plural(result.cells, "run")}, ${plural(result.seeds, "seed")}`, duration(result.seconds), machineText(result.machine), `version ${result.version}`].filter(Boolean).join(" · ")}</span>
     </p>
   );
+}
+
+/** What was found, without the reason, which stands by itself. */
+const foundOf = ({ why, reason }: Result): string => (reason && why.endsWith(`; ${reason}`) ? why.slice(0, -reason.length - 2) : why);
+
+const MANY = 8;
+/** Many values of one table are in the table above; here it is said once where they come from. */
+function told(published: Published[]): Published[] {
+  if (published.length <= MANY) return published;
+  return [...new Set(published.map((p) => p.where))].map((where) => ({ name: plural(published.filter((p) => p.where === where).length, "value"), value: null, where }));
 }
 
 export function ClaimSection({ claim }: { claim: Claim }) {
@@ -105,10 +139,12 @@ export function ClaimSection({ claim }: { claim: Claim }) {
       </div>
       <MeasuredTable here={claim.here} kept={claim.kept} />
       <dl>
+        {claim.quantity && <><dt>measured</dt><dd>{typeset(claim.quantity)}</dd></>}
         <dt>rule</dt><dd>{typeset(claim.rule)}</dd>
-        {claim.best && <><dt>found</dt><dd>{typeset(claim.best.why)}</dd></>}
+        {claim.best && <><dt>found</dt><dd>{typeset(foundOf(claim.best))}</dd></>}
+        {claim.best?.reason && <><dt>why</dt><dd>{typeset(claim.best.reason)}</dd></>}
         {published.length > 0 && (
-          <><dt>published</dt><dd>{published.map((p) => <div key={p.name}>{p.name}{p.value !== null && <> <b><Value of={p.value} /></b></>} <span class="quiet">({p.where})</span></div>)}</dd></>
+          <><dt>published</dt><dd>{told(published).map((p) => <div key={p.name}>{p.name}{p.value !== null && <> <b><Value of={p.value} /></b></>} <span class="quiet">({p.where})</span></div>)}</dd></>
         )}
       </dl>
       {results.length > 0 ? results.map((result) => <Foot key={result.mode + result.seconds} result={result} />) : <p class="foot"><code>isomer study {claim.id}</code><span>not run yet</span></p>}

@@ -15,7 +15,14 @@ export interface FigureData {
   x: string;
   y: string;
   caption: string;
-  series: { name: string; points: [Num, Num, Num, Num][] }[];
+  /** Of x = 0, 1, 2, …, where it is no number. */
+  names?: string[];
+  /** Quantities that are drawn as lines across. */
+  levels?: string[];
+  /** With the points that no other one beats by less x and more y. */
+  front?: boolean;
+  /** Series of one group are drawn alike. */
+  series: { name: string; group?: string; points: [Num, Num, Num, Num][] }[];
 }
 export interface Machine { cpu?: string; isa?: string; cores?: number; threads?: number; compiler?: string; version?: string }
 
@@ -23,9 +30,12 @@ export interface Result {
   id: string;
   source: string;
   statement: string;
+  quantity: string;
   rule: string;
   verdict: Verdict;
   why: string;
+  /** The end of why: the claim's own words where it does not hold. */
+  reason: string;
   measured: Measured[];
   published: Published[];
   figure: FigureData;
@@ -39,7 +49,7 @@ export interface Result {
 }
 
 export interface Source { id: string; title: string; about: string }
-export interface ClaimEntry { id: string; source: string; statement: string; rule: string; trained: boolean }
+export interface ClaimEntry { id: string; source: string; statement: string; quantity: string; rule: string; trained: boolean }
 
 export interface Head {
   law: string;
@@ -148,14 +158,14 @@ export function claimsOf(data: StudyData): Claim[] {
   const add = (result: Result, where: "here" | "kept") => {
     const claim = all.get(result.id) ?? { ...result, trained: result.cells > 0 };
     // The words of the result are those that were decided.
-    all.set(result.id, { ...claim, statement: result.statement, rule: result.rule, [where]: result });
+    all.set(result.id, { ...claim, statement: result.statement, quantity: result.quantity, rule: result.rule, [where]: result });
   };
   data.kept.forEach((result) => add(result, "kept"));
   data.results.forEach((result) => add(result, "here"));
   for (const claim of all.values()) {
     const { here, kept } = claim;
     claim.best = here && kept && here.mode === "quick" && kept.mode === "full" ? kept : here ?? kept;
-    if (claim.best) Object.assign(claim, { statement: claim.best.statement, rule: claim.best.rule });
+    if (claim.best) Object.assign(claim, { statement: claim.best.statement, quantity: claim.best.quantity, rule: claim.best.rule });
   }
   return [...all.values()];
 }

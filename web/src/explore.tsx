@@ -1,7 +1,7 @@
 // Mixers side by side as attention maps: linear, gated and delta models, too, by the Dynamical Systems view.
 import { useState } from "preact/hooks";
 import type { Head, MixerView, Num } from "./data.ts";
-import { AttentionMap } from "./figure/map.tsx";
+import { AttentionMap, ShadeLegend } from "./figure/map.tsx";
 import type { Series, Spec } from "./figure/spec.ts";
 import { Figure } from "./figure/view.tsx";
 import { num, plural } from "./format.ts";
@@ -92,6 +92,7 @@ export function Explore({ mixers }: { mixers: MixerView[] }) {
         <button type="button" aria-pressed={look === "weights"} onClick={() => setLook("weights")}>effective attention</button>
         <button type="button" aria-pressed={look === "influence"} onClick={() => setLook("influence")}>what changing a word does</button>
       </div>
+      <ShadeLegend />
       <div class="panels">
         <Panel mixers={mixers} start={has("softmax", 0)} label="left" look={look} token={token} choose={choose} />
         <Panel mixers={mixers} start={has("gla", 1)} label="right" look={look} token={token} choose={choose} />

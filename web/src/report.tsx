@@ -6,6 +6,9 @@ import { Explore } from "./explore.tsx";
 import { duration, plural } from "./format.ts";
 import { machineText, Mark, Problems, type State, stateOf, ThemeButton } from "./parts.tsx";
 
+/** What is measured across the sources is none of them. */
+const ACROSS = "across";
+
 type WithClaims = Source & { claims: Claim[] };
 const STATES: State[] = ["holds", "fails", "undecided", "not run"];
 
@@ -47,8 +50,8 @@ function Contents({ sources }: { sources: WithClaims[] }) {
     <nav class="contents" aria-label="contents">
       <a href="#top">The question</a>
       <a href="#figures">Figures that carry the story</a>
-      <a href="#explore">Any mixer as an attention map</a>
       <a href="#claims">All claims</a>
+      <a href="#explore">Any mixer as an attention map</a>
       {sources.map((source) => <a key={source.id} href={`#${source.id}`}>{source.title}</a>)}
       <a href="#made">How it was made</a>
     </nav>
@@ -77,7 +80,8 @@ function Made({ data }: { data: StudyData }) {
       <h2 id="made-title">How it was made</h2>
       <p>
         Every number on this page comes from the result files of <code>isomer study</code>; the page itself was written by <code>isomer report</code>, version {data.version},
-        and needs no network. A rule stands before any number is seen. It looks at a 95 % interval: over seeds a bootstrap of 10,000 resamples; for what no seed enters, the value and a bound of its error.
+        and needs no network. A rule stands before any number is seen. It looks at an interval: over seeds a percentile bootstrap of 10,000 resamples at 95 %, of three seeds their range; for what no seed enters, the value and a bound of its error.
+        So few seeds cover less than 95 % says: if seeds are normal, the interval of three holds the mean three times in four, that of five about five times in six. A verdict says that all seeds agree by the margin of the rule, not that they must.
       </p>
       <div class="scroll" role="region" tabIndex={0} aria-label="machines">
         <table class="machines">
@@ -109,7 +113,8 @@ function standing(claims: Claim[]): string {
 
 export function Report({ data }: { data: StudyData }) {
   const claims = claimsOf(data), sources = sourcesOf(data, claims);
-  const papers = new Set(claims.map((claim) => claim.source)).size;
+  const across = claims.filter((claim) => claim.source === ACROSS).length;
+  const papers = sources.filter((source) => source.id !== ACROSS).length;
   return (
     <div class="page">
       <Contents sources={sources} />
@@ -118,21 +123,21 @@ export function Report({ data }: { data: StudyData }) {
           <p class="eyebrow"><span>Isomer {data.version} · the study</span><ThemeButton /></p>
           <h1>What is true about softmax attention and its alternatives?</h1>
           <p class="lede">
-            {plural(claims.length, "measurable statement")} of {plural(papers, "source")}, each an experiment with a rule for its verdict, run on a CPU. {standing(claims)}
+            {plural(claims.length - across, "measurable statement")} of {plural(papers, "source")}{across > 0 && <>, and {across} about all mixers beside each other</>}: each an experiment with a rule for its verdict, run on a CPU. {standing(claims)}
           </p>
           <Problems all={data.problems} />
           <Counts claims={claims} />
           <Mosaic sources={sources} />
           <p class="note">
-            <b>Holds</b>: the whole 95 % interval says so. <b>Fails</b>: the whole interval says the opposite, which is a result like any other. <b>Undecided</b>: neither.
+            <b>Holds</b>: the whole interval over seeds says so. <b>Fails</b>: the whole interval says the opposite, which is a result like any other. <b>Undecided</b>: neither. <a href="#made">What the interval is worth</a>
           </p>
         </header>
         <Leads claims={claims} />
-        {data.mixers.length > 0 && <Explore mixers={data.mixers} />}
         <section id="claims" aria-labelledby="claims-title">
           <h2 id="claims-title">All claims</h2>
           <Claims sources={sources} />
         </section>
+        {data.mixers.length > 0 && <Explore mixers={data.mixers} />}
         {sources.map((source) => <SourceSection key={source.id} source={source} />)}
         <Made data={data} />
       </main>

@@ -34,8 +34,8 @@ export function synthetic() {
   const base = JSON.parse(readFileSync(join(keptFolder, "softmax-rnn.truncation.json"), "utf8"));
   const path = join(folder, "synthetic");
   mkdirSync(path, { recursive: true });
-  const put = (id, kind, series, more = {}) =>
-    writeFileSync(join(path, `${id}.json`), JSON.stringify({ ...base, id, source: id.split(".")[0], ...more, figure: { kind, x: "the x", y: "the y", caption: `A caption of ${id}.`, series } }));
+  const put = (id, kind, series, more = {}, figure = {}) =>
+    writeFileSync(join(path, `${id}.json`), JSON.stringify({ ...base, id, source: id.split(".")[0], ...more, figure: { kind, x: "the x", y: "the y", caption: `A caption of ${id}.`, series, ...figure } }));
   const names = (n) => Array.from({ length: n }, (_, i) => `preset-${i}`);
   const wave = (i, k) => Math.sin(i * 1.7 + k * 0.9);
   put("kinds.lines", "lines", names(12).map((name, i) => ({ name, points: [4, 8, 16, 32].map((x) => [x, wave(i, x), wave(i, x) - 0.1, wave(i, x) + 0.1]) })));
@@ -46,6 +46,8 @@ export function synthetic() {
   put("kinds.square", "matrix", names(40).map((name, i) => ({ name, points: names(40).map((_, x) => [x, Math.max(0, i - x), null, null]) })));
   put("kinds.scatter", "scatter", names(30).map((name, i) => ({ name, points: [[2 ** (8 + (i % 11)), 0.5 + 0.5 * wave(i, 1), 0.4, 0.9]] })), { verdict: "fails" });
   put("kinds.cloud", "scatter", names(3).map((name, i) => ({ name, points: [1, 2, 3, 4, 5].map((k) => [wave(i, k), wave(k, i), null, null]) })));
+  put("kinds.front", "scatter", names(20).map((name, i) => ({ name, group: i % 2 ? "delta" : "scan", points: [[2 ** (i % 9), 0.5 + 0.4 * wave(i, 2), 0.4, 0.9]] })), {}, { front: true });
+  put("kinds.named", "bars", names(2).map((name, i) => ({ name, points: [0, 1].map((x) => [x, 0.5 + 0.1 * (i + x), null, null]) })), { published: [{ name: "preset-0, copying", value: 0.7, where: "table" }] }, { names: ["recall", "copying"] });
   put("kinds.unknown", "violin", [{ name: "only", points: [[1, 2, 2, 2], [2, null, null, null], [3, 4, 4, 4]] }]);
   put("kinds.hostile", "lines", [{ name: "</script><b>bold</b>", points: [[1, 1, 1, 1], [2, 2, 2, 2]] }], { statement: "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>" });
   writeFileSync(join(path, "newer.json"), JSON.stringify({ ...base, schema: 2 }));

@@ -24,9 +24,11 @@ test("every claim has its verdict, numbers and figure", async () => {
     const row = page.locator(`tr[data-claim="${result.id}"]`);
     assert.equal(await row.locator("td[data-verdict]").getAttribute("data-verdict"), result.verdict);
     const drawn = await claim.locator("figure svg.plot").count();
-    if (result.figure.series.length > 0) assert.equal(drawn, 1, `${result.id} has a figure`);
+    assert.equal(drawn, 1, `${result.id} has a figure`);
     assert.equal(await claim.locator("figcaption").count(), drawn, `${result.id} has a caption where it has a figure`);
-    if (drawn === 0) continue;
+    assert.ok((await claim.locator("dl").textContent()).includes("measured"), `${result.id} says what was measured`);
+    assert.equal(await claim.locator("dt", { hasText: /^why$/ }).count(), result.verdict === "holds" ? 0 : 1, `${result.id} says why it does not hold`);
+    assert.doesNotMatch(await claim.locator("figure svg.plot").textContent(), /learning rate/, `${result.id} has no learning rates in its figure`);
     const caption = await claim.locator("figcaption").innerText();
     if (result.figure.caption) assert.ok(caption.includes(result.figure.caption), result.id);
     else assert.match(caption, /^“.+” .* is the largest and “.+” .* the smallest|^All are /, `${result.id} says what to see`);
@@ -46,9 +48,13 @@ test("the table behind a figure has the numbers of the file", async () => {
   }
 });
 
-test("figures lead, and the page is whole without them", async () => {
+test("figures and verdicts lead, and the page is whole without them", async () => {
   const { page } = await open(keptPage);
   assert.equal(await page.locator("#figures article").count(), 3);
+  const sections = await page.locator("main > section").evaluateAll((all) => all.map((section) => section.id));
+  assert.deepEqual(sections.slice(0, 3), ["figures", "claims", "explore"]);
+  assert.match(await page.locator(".lede").innerText(), /measurable statements of 8 sources, and \d+ about all mixers beside each other/);
+  assert.match(await page.locator('figure[data-figure="softmax-rnn.orders"] svg').textContent(), /softmax \d/, "softmax is a line across the orders");
   const one = await open(report("one.html", synthetic(), "--kept", synthetic()));
   assert.equal(await one.page.locator("#figures").count(), 0);
   assert.deepEqual(one.troubles, []);
@@ -138,6 +144,11 @@ test("every kind of figure is drawn, and hostile text stays text", async () => {
   assert.ok((await count("square", "rect")) >= 1600);
   assert.ok((await count("scatter", "path")) >= 30);
   assert.ok((await count("cloud", "path")) >= 15);
+  const groups = page.locator('figure[data-figure="kinds.front"] svg');
+  for (const group of ["delta", "scan"]) assert.ok((await groups.textContent()).includes(group), `${group} is in the legend`);
+  assert.equal(await groups.locator('path[stroke-dasharray="5 4"]').count(), 1, "the front is drawn");
+  assert.match(await page.locator('figure[data-figure="kinds.named"] svg').textContent(), /copying/);
+  assert.equal(await page.locator('article[id="kinds.named"] tr[data-quantity="preset-0, copying"] data').count(), 2, "ours beside the published one");
   assert.ok((await count("lines", "path")) >= 24);
   assert.ok((await page.locator('figure[data-figure="kinds.loglog"] svg').innerHTML()).includes("slope"));
   assert.equal(await page.locator('figure[data-figure="kinds.unknown"] svg.plot').count(), 1);

@@ -228,11 +228,12 @@ Claim regression() {
   return {
       .id = "large-prompt.regression",
       .statement =
-          "In-context regression by one head: the gap of softmax to linear attention, and of both to ridge regression, goes to "
-          "0 with the length of the prompt; their ratio does not go to 1.",
+          "In-context regression by one head: the errors of softmax and of linear attention go to 0 like 1 over the length of "
+          "the "
+          "prompt, and so does the gap between them; their ratio does not go to 1.",
       .quantity =
-          "squared error above the noise of the best softmax head, the best linear head and ridge regression, d = 5, noise "
-          "0.1",
+          "squared error above the noise of the best softmax head and the best linear head, d = 5, noise 0.1; ridge regression "
+          "stands beside them in the figure",
       .rule = all_of({slope("softmax", -1.15, -0.7), slope("linear attention", -1.15, -0.85),
                       at_most("softmax minus linear attention, L = 1024", 0.02),
                       at_least("softmax / linear attention, L = 1024", 1.5)}),
@@ -293,8 +294,9 @@ Claim trained_regression() {
   }
   return trained(
       {.id = "large-prompt.trained-regression",
-       .statement = "Trained on in-context regression, softmax attention is behind linear attention on short prompts and does as "
-                    "well on long ones.",
+       .statement =
+           "Trained on in-context regression, softmax attention is further behind linear attention on short prompts than on "
+           "long ones, where it is hardly behind, if at all.",
        .quantity = "squared error above the noise of one trained layer by the length of the prompt, d = 3; after equal steps",
        .rule = all_of({greater("gap, shortest prompt", "gap, longest prompt", 0.05), at_most("gap, longest prompt", 0.05)}),
        .published = {{.name = "the risks of both tend to the same limit", .where = "theorems 4.3 and 5.1, direction only"}},

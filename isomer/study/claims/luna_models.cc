@@ -132,7 +132,8 @@ Claim pictures() {
                      {.name = "Hedgehog", .value = 0.795, .where = "table of ImageNet"},
                      {.name = "T2R", .value = 0.77, .where = "table of ImageNet (T2R-HH)"}},
        .figure = {.kind = "bars", .y = "accuracy", .caption = "What each successor of softmax recovers after equal fine-tuning."},
-       .otherwise = "all but elu + 1 recover 99 %, and differ by less than a point"},
+       .units = {{"recovered by ", "of softmax"}},
+       .otherwise = "size: all but elu + 1 recover 99 %, and differ by less than a point"},
       {.recipe = kPictures,
        .quick = {"train.steps=200"},
        .models = {{.name = "softmax", .rate = 1e-2}},
@@ -173,7 +174,8 @@ Claim language() {
        .figure = {.kind = "bars",
                   .y = "bits a byte",
                   .caption = "What each successor of softmax recovers after equal fine-tuning; lower is better."},
-       .otherwise = "Hedgehog's map starts at exp, those of LUNA and T2R at random: 300 steps do not make up for it",
+       .units = {{"recovered by ", "of softmax"}},
+       .otherwise = "size: Hedgehog's map starts at exp, those of LUNA and T2R at random, and 300 steps do not make up for it",
        .full_only = true},
       {.recipe = kText, .models = {{.name = "softmax", .rate = 1e-2}}, .judged = Judged::after_equal_steps, .search = false});
 }
@@ -222,8 +224,12 @@ Claim arena(const Arena& of) {
                      {.name = "softmax", .value = of.published_softmax, .where = where},
                      {.name = "Performer", .value = of.published_performer, .where = where}},
        .figure = {.kind = "bars", .y = "accuracy", .caption = "Trained from the start, with equal steps and width."},
-       .otherwise =
-           "on inputs of 24 to 196 tokens there is little that softmax or the Performer lack; the source has 1,024 to 4,096",
+       .units = {{"parameters of ", "parameters"}},
+       .otherwise = "size: on inputs of 24 to 196 tokens there is little that softmax or the Performer lack; the source has "
+                    "1,024 to 4,096",
+       .unclear =
+           "size: inputs of 24 to 196 tokens, the source has 1,024 to 4,096; three seeds differ by more than the models do, "
+           "though the steps were raised from 300 to 1,000 and 2,000",
        .full_only = true},
       {.recipe = kArena,
        .quick = of.set,

@@ -81,20 +81,26 @@ Claim order() {
        .figure = {.kind = "bars",
                   .y = "accuracy",
                   .caption = "Recall with a state of 4 x 4 numbers a layer; softmax keeps all keys."},
+       .unclear =
+           "training: some of the linear models still improve when the steps end, though these were raised from 3,000 to 6,000; "
+           "with larger states, 16 x 16 and 8 x 8, nearly all reach 0.96 and more",
        .full_only = true},
       {.recipe = kRecall, .models = {softmax(), metala(), gla(), fixed_decay(), linear()}});
 }
 
 Claim with_the_same_convolution() {
-  return trained({.id = "metala.mqar-equal-convolution",
-                  .statement = "MetaLA recalls more than GLA also when GLA gets the same short convolution.",
-                  .quantity = kAccuracy,
-                  .rule = greater("MetaLA", "GLA with a convolution", 0.02),
-                  .published = {{.name = "the source compares with GLA without one", .where = "figure 3"}},
-                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA beside GLA, both with a short convolution."},
-                  .otherwise = "what sets MetaLA apart from GLA in metala.mqar is the convolution",
-                  .full_only = true},
-                 {.recipe = kRecall, .models = {metala(), model("GLA with a convolution", "gla", kConvolution)}});
+  return trained(
+      {.id = "metala.mqar-equal-convolution",
+       .statement = "MetaLA recalls more than GLA also when GLA gets the same short convolution.",
+       .quantity = kAccuracy,
+       .rule = greater("MetaLA", "GLA with a convolution", 0.02),
+       .published = {{.name = "the source compares with GLA without one", .where = "figure 3"}},
+       .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA beside GLA, both with a short convolution."},
+       .otherwise = "the source gives GLA no convolution: it is what sets MetaLA apart from GLA in metala.mqar",
+       .unclear = "training: MetaLA still improves when the steps end; where it stands it is not ahead of GLA with the same "
+                  "convolution",
+       .full_only = true},
+      {.recipe = kRecall, .models = {metala(), model("GLA with a convolution", "gla", kConvolution)}});
 }
 
 Claim convolution() {
@@ -112,31 +118,38 @@ Claim convolution() {
 }
 
 Claim augmentation() {
-  return trained({.id = "metala.augmentation",
-                  .statement = "Self-augmentation is worth a little.",
-                  .quantity = kAccuracy,
-                  .rule = all_of({greater("MetaLA", "without augmentation", 0), equal("MetaLA", "without augmentation", 0.05)}),
-                  .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
-                                {.name = "without augmentation", .value = 0.4216, .where = "table of ablations"}},
-                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without self-augmentation."},
-                  .full_only = true},
-                 {.recipe = kRecall,
-                  .models = {metala(), model("without augmentation", "metala", {{"conv", "2"}, {"augment", "false"}})},
-                  .judged = kEqualSteps});
+  return trained(
+      {.id = "metala.augmentation",
+       .statement = "Self-augmentation is worth a little.",
+       .quantity = kAccuracy,
+       .rule = all_of({greater("MetaLA", "without augmentation", 0), equal("MetaLA", "without augmentation", 0.05)}),
+       .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
+                     {.name = "without augmentation", .value = 0.4216, .where = "table of ablations"}},
+       .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without self-augmentation."},
+       .unclear = "size: five seeds differ by more than the source's gain, which is a third of a point; judged when learned it "
+                  "was undecided, too",
+       .full_only = true},
+      {.recipe = kRecall,
+       .models = {metala(), model("without augmentation", "metala", {{"conv", "2"}, {"augment", "false"}})},
+       .judged = kEqualSteps});
 }
 
 Claim key() {
-  return trained({.id = "metala.key",
-                  .statement = "Keys of their own add nothing to MetaLA.",
-                  .quantity = kAccuracy,
-                  .rule = greater("MetaLA", "with keys", -0.02),
-                  .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
-                                {.name = "with keys", .value = 0.408, .where = "table of ablations"}},
-                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without keys of its own."},
-                  .full_only = true},
-                 {.recipe = kRecall,
-                  .models = {metala(), model("with keys", "metala", {{"conv", "2"}, {"with_key", "true"}})},
-                  .judged = kEqualSteps});
+  return trained(
+      {.id = "metala.key",
+       .statement = "Keys of their own add nothing to MetaLA.",
+       .quantity = kAccuracy,
+       .rule = greater("MetaLA", "with keys", -0.02),
+       .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
+                     {.name = "with keys", .value = 0.408, .where = "table of ablations"}},
+       .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without keys of its own."},
+       .otherwise = "size: on this task, with a state of 4 x 4, keys of their own help",
+       .unclear = "size: five seeds differ by more than the 0.02 of the rule; on this task keys rather help, in the source's "
+                  "language model they do not",
+       .full_only = true},
+      {.recipe = kRecall,
+       .models = {metala(), model("with keys", "metala", {{"conv", "2"}, {"with_key", "true"}})},
+       .judged = kEqualSteps});
 }
 
 Claim state() {
@@ -152,6 +165,9 @@ Claim state() {
        .rule = monotone("MetaLA", Trend::rising, 0.01),
        .published = {{.name = "rises with the width", .where = "figure 3, direction only"}},
        .figure = {.kind = "lines", .x = "numbers in the state", .y = "accuracy", .caption = "A larger state recalls more."},
+       .unclear =
+           "training: the smallest state still improves when the steps end, so that its value is a bound; in the means recall "
+           "rises with the state",
        .full_only = true},
       {.recipe = kRecall, .models = std::move(sizes)});
 }

@@ -86,6 +86,9 @@ Claim leakage() {
                  .caption =
                      "The answers far off sink with the decay, those at the signal sink faster: a causal state forgets the "
                      "past smoothly, but its window still ends abruptly at the newest token."},
+      .otherwise =
+          "the paper: with the decay the answers far off sink, and so does the answer at the signal, faster; a causal state is a "
+          "window that ends abruptly at the newest token, whatever the decay is",
       .measure = [](const Budget&, Context& context, Evidence& found) {
         const std::size_t T = 256;
         const double signal = 2 * kPi * 20.5 / double(T);
@@ -149,6 +152,9 @@ Claim feature_scale() {
                  .x = "scale",
                  .y = "squared error",
                  .caption = "With the conjugate the minimum stays near 1; tan(theta/2) belongs to the product without it."},
+      .otherwise =
+          "the paper: its theorem is of the product without the conjugate, which does not estimate exp(q.k); with it the best "
+          "scale is near 1 at this angle",
       .measure = [](const Budget& budget, Context&, Evidence& found) {
         const double angle = kPi / 3;
         const int trials = budget.pick(1500, 8000);

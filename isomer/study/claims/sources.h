@@ -22,5 +22,6 @@ namespace isomer::study {
 [[nodiscard]] std::vector<Claim> luna_features();
 [[nodiscard]] std::vector<Claim> luna_models();
 [[nodiscard]] std::vector<Claim> selective_rope_models();
+[[nodiscard]] std::vector<Claim> across_speed();
 
 }  // namespace isomer::study

@@ -153,8 +153,11 @@ Claim silenced() {
        .figure = {.kind = "bars",
                   .y = "recall lost",
                   .caption = "Recall that goes with the recurrent layers, from far and from near."},
-       .otherwise = "attention does not see 128 tokens back: what a long window leaves of far recall comes through the recurrent "
-                    "layers, and goes with them"},
+       .units = {{kShort, "share recalled"}, {kStochastic, "share recalled"}, {kLong, "share recalled"}},
+       .otherwise =
+           "the setting: attention does not see 128 tokens back, so what a long window leaves of far recall comes through the "
+           "recurrent layers, and goes with them",
+       .unclear = "size: seeds with a long window differ in how much they recall from afar at all"},
       repeats(windows(kRate), "recall at 128"), [](const std::vector<Comparison::Chosen>& chosen, Evidence& found) {
         for (const Comparison::Chosen& one : chosen)
           for (const CellResult* run : one.runs)
@@ -208,7 +211,9 @@ Claim gradient() {
        .published = {{.name = "a long window leaves the recurrent layers without supervision", .where = "direction only"}},
        .figure = {.kind = "bars",
                   .y = "share of the gradient",
-                  .caption = "Share of the gradient that reaches the recurrent layers, by the window of training."}},
+                  .caption = "Share of the gradient that reaches the recurrent layers, by the window of training."},
+       .otherwise = "size: in models of four small layers the share depends on the seed more than on the window",
+       .unclear = "size: in models of four small layers the share differs by seed as much as by window"},
       {.recipe = kRepeats,
        .quick = {"train.steps=60", "train.schedule=constant", "train.eval_examples=32"},
        .full = {"train.steps=60", "train.schedule=constant", "train.eval_examples=32"},
@@ -233,7 +238,10 @@ Claim short_context() {
                      {.name = "perplexity, stochastic", .value = 2.502, .where = "code, 1.4B"}},
        .figure = {.kind = "bars", .y = "bits a byte", .caption = "Bits a byte with each window of training; lower is better."},
        .otherwise =
-           "models of this size learn from a few bytes of context, and seeds differ by more than the source's windows do",
+           "size: models of this size learn from a few bytes of context, and seeds differ by more than the source's windows do",
+       .unclear =
+           "size: models this small learn from a few bytes of context, and seeds differ by more than the source's windows do "
+           "(0.02 bits)",
        .full_only = true},
       {.recipe = kText, .models = windows(3e-3, 64), .judged = Judged::after_equal_steps});
 }
@@ -250,6 +258,9 @@ Claim gated_delta(const char* id, const char* statement, const char* convolution
        .rule = short_and_stochastic_beat_long(),
        .published = {{.name = "the same pattern as with mLSTM", .where = "direction only"}},
        .figure = kByDistance,
+       .otherwise = "size: gated delta learns far recall with a long window, too",
+       .unclear =
+           "size: the direction is the source's in the means, but with a long window some of three seeds learn far recall, too",
        .full_only = true},
       repeats(windows(kRate, 32, layers), "recall at 128"), by_distance);
 }

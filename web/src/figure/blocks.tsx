@@ -1,13 +1,12 @@
 // Bars, matrices, and quantities with their intervals.
 import { scaleBand } from "d3-scale";
 import { num } from "../format.ts";
-import { Axes, type Drawing, Legend, legendRows, Marker } from "./frame.tsx";
+import { Axes, type Drawing, fitted, Legend, legendRows, Marker } from "./frame.tsx";
 import { axisOf, textWidth } from "./scales.ts";
-import type { Point, Spec } from "./spec.ts";
+import { nameOf, type Point, type Spec } from "./spec.ts";
 import { colour, diverging, sequential, textOn } from "./theme.ts";
 
 const whisker = (p: Point): string => (p.high > p.low ? `  [${num(p.low, 3)}, ${num(p.high, 3)}]` : "");
-const shortened = (text: string, most: number): string => (textWidth(text) <= most ? text : text.slice(0, Math.max(3, Math.floor(most / 6.8) - 1)) + "…");
 
 /** One bar a series: names are read best along lines. */
 function drawNamedBars(spec: Spec, width: number): Drawing {
@@ -24,7 +23,7 @@ function drawNamedBars(spec: Spec, width: number): Drawing {
         const y = top + row * i, [a, b] = [x.at(0), x.at(p.y)].sort((u, v) => u - v) as [number, number];
         return (
           <g key={names[i]}>
-            <text x={left - 8} y={y + row / 2} dy="0.33em" text-anchor="end" fill="var(--ink)">{shortened(names[i]!, left - 10)}</text>
+            <text x={left - 8} y={y + row / 2} dy="0.33em" text-anchor="end" fill="var(--ink)">{fitted(names[i]!, left - 10)}</text>
             <rect x={a} y={y + 5} width={Math.max(b - a, 1)} height={row - 10} rx={2} fill={colour(0)} />
             {p.high > p.low && <line x1={x.at(p.low)} x2={x.at(p.high)} y1={y + row / 2} y2={y + row / 2} stroke="var(--ink)" stroke-width={1.5} />}
             <text x={Math.max(b, x.at(p.high)) + 6} y={y + row / 2} dy="0.33em" fill="var(--muted)">{num(p.y, 3)}</text>
@@ -38,37 +37,52 @@ function drawNamedBars(spec: Spec, width: number): Drawing {
   return { height: bottom + 44, body, targets, pick: "nearest", area: { left, right, top, bottom } };
 }
 
+const FEW = 24; // bars whose zeros are written
+
 export function drawBars(spec: Spec, width: number, wanted: number): Drawing {
   if (spec.series.length > 1 && spec.series.every((s) => s.points.length === 1)) return drawNamedBars(spec, width);
   const names = spec.series.map((s) => s.name), many = names.length > 1, items = names.map((name, i) => ({ name, i }));
   const legend = many ? legendRows(items, width - 8).height + 8 : 0;
   const top = 30 + legend, height = wanted + legend, bottom = height - 46, right = width - 12;
   const points = spec.series.flatMap((s) => s.points);
-  const y = axisOf(points.flatMap((p) => [p.y, p.low, p.high]), { log: false, range: [bottom, top], room: 34, zero: true });
+  const y = axisOf([...points.flatMap((p) => [p.y, p.low, p.high]), ...(spec.names ? [...(spec.published?.values() ?? [])] : [])], { log: false, range: [bottom, top], room: 34, zero: true });
   const left = 18 + Math.max(...y.ticks.map((t) => textWidth(t.label)));
   const xs = [...new Set(points.map((p) => p.x))].sort((a, b) => a - b);
   const outer = scaleBand<number>(xs, [left, right]).padding(0.25);
   const inner = scaleBand<number>(names.map((_, i) => i), [0, outer.bandwidth()]).padding(many ? 0.12 : 0);
-  const x = { at: (v: number) => outer(v)! + outer.bandwidth() / 2, ticks: xs.map((value) => ({ value, label: num(value) })), log: false, domain: [0, 1] as [number, number] };
+  // Names that do not fit beside each other stand on two lines in turn; of many numbers some are enough.
+  const every = spec.names ? 1 : Math.ceil(34 / outer.step());
+  const crowded = spec.names !== undefined && Math.max(...xs.map((v) => textWidth(nameOf(spec, v)))) > outer.step() - 6;
+  const labels = crowded ? [] : xs.filter((_, i) => i % every === 0).map((value) => ({ value, label: nameOf(spec, value) }));
+  const x = { at: (v: number) => outer(v)! + outer.bandwidth() / 2, ticks: labels, log: false, domain: [0, 1] as [number, number] };
+  const published = (name: string, p: Point) => (spec.names ? spec.published?.get(`${name}, ${nameOf(spec, p.x)}`) : undefined);
   const middle = (p: Point, i: number) => outer(p.x)! + inner(i)! + inner.bandwidth() / 2;
   const bars = spec.series.flatMap((s, i) => s.points.map((p) => ({ p, i, name: s.name, x: middle(p, i) })));
   const body = (
     <g>
       {many && <Legend items={items} width={width - 8} lines={false} />}
-      <Axes area={{ left, right, top, bottom }} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
-      {bars.map(({ p, i, x: at }) => {
+      <Axes area={{ left, right, top, bottom }} x={x} y={y} xLabel={spec.names ? "" : spec.x} yLabel={spec.y} />
+      {bars.map(({ p, i, name, x: at }) => {
         const [a, b] = [y.at(0), y.at(p.y)].sort((u, v) => u - v) as [number, number];
         return (
           <g key={`${i},${p.x}`}>
             <rect x={at - inner.bandwidth() / 2} y={a} width={inner.bandwidth()} height={Math.max(b - a, p.y === 0 ? 0 : 1)} rx={2} fill={colour(i)} />
-            {p.y === 0 && <text x={at} y={bottom - 5} text-anchor="middle" fill="var(--muted)">0</text>}
+            {p.y === 0 && bars.length <= FEW && <text x={at} y={bottom - 5} text-anchor="middle" fill="var(--muted)">0</text>}
             {p.high > p.low && <line x1={at} x2={at} y1={y.at(p.low)} y2={y.at(p.high)} stroke="var(--ink)" stroke-width={1.5} />}
+            {published(name, p) !== undefined && <path d={`M${at},${y.at(published(name, p)!) - 5}l5,5l-5,5l-5,-5z`} fill="var(--surface)" stroke="var(--ink)" stroke-width={1.3} />}
           </g>
         );
       })}
+      {crowded && xs.map((v, i) => {
+        const name = fitted(nameOf(spec, v), 2 * outer.step() - 8), half = textWidth(name, 11) / 2 + 4;
+        return <text key={v} x={Math.min(width - half, Math.max(half, x.at(v)))} y={bottom + (i % 2 === 0 ? 18 : 34)} text-anchor="middle" fill="var(--muted)" font-size="11">{name}</text>;
+      })}
     </g>
   );
-  const targets = bars.map(({ p, i, name, x: at }) => ({ x: at, y: y.at(p.y), head: `${spec.x || "x"} = ${num(p.x)}`, rows: [{ name, text: num(p.y) + whisker(p), series: i }] }));
+  const targets = bars.map(({ p, i, name, x: at }) => ({
+    x: at, y: y.at(p.y), head: spec.names ? nameOf(spec, p.x) : `${spec.x || "x"} = ${num(p.x)}`,
+    rows: [{ name, text: num(p.y) + whisker(p), series: i }, ...(published(name, p) === undefined ? [] : [{ name: "published", text: num(published(name, p)), series: -1 }])],
+  }));
   return { height, body, targets, pick: "nearest", area: { left, right, top, bottom } };
 }
 
@@ -101,7 +115,7 @@ export function drawMatrix(spec: Spec, width: number): Drawing {
       </g>
       {rows.map((s, r) => (
         <g key={s.name}>
-          {named && <text x={left - 8} y={top + h * (r + 0.5)} dy="0.33em" text-anchor="end" fill="var(--ink)">{shortened(s.name, left - 10)}</text>}
+          {named && <text x={left - 8} y={top + h * (r + 0.5)} dy="0.33em" text-anchor="end" fill="var(--ink)">{fitted(s.name, left - 10)}</text>}
           {s.points.map((p) => (
             <g key={p.x}>
               <rect x={column(p.x)} y={top + h * r} width={Math.max(w - (w > 8 ? 1 : 0), 0.5)} height={Math.max(h - (h > 8 ? 1 : 0), 0.5)} fill={fill(p.y)} />
@@ -122,7 +136,7 @@ export function drawIntervals(spec: Spec, width: number): Drawing {
   const names = spec.series.map((s) => s.name), points = spec.series.map((s) => s.points[0]!);
   const widest = Math.max(...names.map((n) => textWidth(n)));
   const beside = width >= 460 && widest < width * 0.45;
-  const row = beside ? 28 : 40, top = 10, left = beside ? widest + 22 : 14;
+  const row = beside ? 28 : 40, top = 10, left = beside ? widest + 22 : 34;
   const right = width - 22 - Math.max(...points.map((p) => textWidth(num(p.x, 3))));
   const bottom = top + row * names.length;
   const published = names.map((n) => spec.published?.get(n));
@@ -136,7 +150,7 @@ export function drawIntervals(spec: Spec, width: number): Drawing {
         const y = top + row * (i + (beside ? 0.5 : 0.72));
         return (
           <g key={names[i]}>
-            <text x={beside ? left - 14 : left} y={beside ? y : y - 15} dy="0.33em" text-anchor={beside ? "end" : "start"} fill="var(--ink)">{names[i]}</text>
+            <text x={beside ? left - 14 : 8} y={beside ? y : y - 15} dy="0.33em" text-anchor={beside ? "end" : "start"} fill="var(--ink)">{names[i]}</text>
             {p.high > p.low && <line x1={x.at(p.low)} x2={x.at(p.high)} y1={y} y2={y} stroke={colour(0)} stroke-width={5} stroke-opacity={0.35} stroke-linecap="round" />}
             {published[i] !== undefined && <path d={`M${x.at(published[i]!)},${y - 7}l7,7l-7,7l-7,-7z`} fill="var(--surface)" stroke={colour(1)} stroke-width={1.8} />}
             <Marker i={0} x={x.at(p.x)} y={y} />

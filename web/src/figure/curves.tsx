@@ -30,18 +30,41 @@ function itemsOf(spec: Spec): Item[] {
   });
 }
 
+/** Groups of a scatter, which tell its dots apart where there are some. */
+function scatterGroups(spec: Spec): Item[] | null {
+  if (spec.kind !== "scatter" || !spec.series.some((s) => s.group)) return null;
+  return [...new Set(spec.series.map((s) => s.group ?? ""))].map((name, i) => ({ name, i }));
+}
+
+/** The values that are drawn across the figure. */
+function Levels({ spec, layout }: { spec: Spec; layout: Layout }) {
+  const { area, y } = layout;
+  return (
+    <g>
+      {(spec.levels ?? []).map(({ name, point }) => (
+        <g key={name}>
+          {point.high > point.low && <rect x={area.left} width={area.right - area.left} y={y.at(point.high)} height={Math.max(1, y.at(point.low) - y.at(point.high))} fill="var(--ink)" fill-opacity={0.1} />}
+          <line x1={area.left} x2={area.right} y1={y.at(point.y)} y2={y.at(point.y)} stroke="var(--ink)" stroke-width={1.3} stroke-dasharray="5 4" />
+          <text x={area.left + 6} y={y.at(Math.max(point.y, point.high)) - 5} fill="var(--ink)">{`${name} ${num(point.y, 3)}`}</text>
+        </g>
+      ))}
+    </g>
+  );
+}
+
 interface Layout { area: Area; x: Axis; y: Axis; items: Item[]; direct: boolean; legend: boolean; height: number }
 
 function layoutOf(spec: Spec, width: number, wanted: number): Layout {
-  const items = itemsOf(spec), points = pointsOf(spec), log = logAxes(spec);
+  const items = scatterGroups(spec) ?? itemsOf(spec), points = pointsOf(spec), log = logAxes(spec);
   const scattered = spec.kind === "scatter";
   const alone = scattered && spec.series.every((s) => s.points.length === 1);
   const longest = Math.max(...items.map(({ name }) => textWidth(name)));
+  const grouped = scatterGroups(spec) !== null;
   const direct = !scattered && items.length > 1 && items.length <= 10 && width >= WIDE && longest < width * 0.4;
-  const legend = !direct && !alone && (items.length > 1 || (spec.fits ?? false));
+  const legend = !direct && (grouped || (!alone && (items.length > 1 || (spec.fits ?? false))));
   const top = 30 + (legend ? legendRows(items, width - 8).height + 8 : 0);
   const height = wanted + (legend ? top - 30 : 0);
-  const values = [...points.flatMap((p) => [p.y, p.low, p.high])];
+  const values = [...points, ...(spec.levels ?? []).map((l) => l.point)].flatMap((p) => [p.y, p.low, p.high]);
   const bottom = height - 46;
   const y = axisOf(values, { log: log.y, range: [bottom, top], room: 34 });
   const left = 18 + Math.max(...y.ticks.map((t) => textWidth(t.label)), 12);
@@ -114,6 +137,7 @@ export function drawCurves(spec: Spec, width: number, wanted: number): Drawing {
     <g>
       {layout.legend && <Legend items={layout.items} width={width - 8} lines />}
       <Axes area={area} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
+      <Levels spec={spec} layout={layout} />
       {spec.series.map((s, i) => <Curve key={s.name} series={s} i={i} layout={layout} fit={spec.fits ?? false} />)}
       {layout.direct && <EndLabels spec={spec} layout={layout} />}
     </g>
@@ -137,17 +161,29 @@ function dotLabels(dots: { x: number; y: number; name: string; i: number }[], ar
   });
 }
 
+/** Steps through the dots that no other one beats: further left and higher. */
+function frontOf(dots: { x: number; y: number }[]): string {
+  let path = "", height = Infinity;
+  for (const d of [...dots].sort((a, b) => a.x - b.x || a.y - b.y)) {
+    if (d.y >= height) continue;
+    path += path === "" ? `M${d.x},${d.y}` : `H${d.x}V${d.y}`;
+    height = d.y;
+  }
+  return path;
+}
+
 export function drawScatter(spec: Spec, width: number, wanted: number): Drawing {
   const layout = layoutOf(spec, width, wanted + 60);
   const { area, x, y } = layout;
-  const alone = spec.series.every((s) => s.points.length === 1);
-  // With many series colours tell nothing apart; names do.
-  const look = (i: number) => (spec.series.length > COLOURS ? 0 : i);
+  const alone = spec.series.every((s) => s.points.length === 1), groups = scatterGroups(spec);
+  // With many series colours tell nothing apart; groups do, and names.
+  const look = (i: number) => (groups ? groups.findIndex((g) => g.name === (spec.series[i]!.group ?? "")) : spec.series.length > COLOURS ? 0 : i);
   const dots = spec.series.flatMap((s, i) => s.points.map((p) => ({ x: x.at(p.x), y: y.at(p.y), name: s.name, p, i })));
   const body = (
     <g>
       {layout.legend && <Legend items={layout.items} width={width - 8} lines={false} />}
       <Axes area={area} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
+      {spec.front && <path d={frontOf(dots)} fill="none" stroke="var(--muted)" stroke-width={1.4} stroke-dasharray="5 4" />}
       {dots.map((d) => d.p.high > d.p.low && <line key={`w${d.i},${d.x}`} x1={d.x} x2={d.x} y1={y.at(d.p.low)} y2={y.at(d.p.high)} stroke={colour(look(d.i))} stroke-opacity={0.45} stroke-width={1.5} />)}
       {dots.map((d) => <Marker key={`${d.i},${d.x},${d.y}`} i={look(d.i)} x={d.x} y={d.y} />)}
       {alone && dotLabels(dots, area).map((d) => <text key={d.name} x={d.tx} y={d.ty} font-size="11" fill="var(--ink)">{d.name}</text>)}

@@ -17,6 +17,9 @@ export function Marker({ i, x, y, hollow = false }: { i: number; x: number; y: n
   return <path d={shape(i)} transform={`translate(${x.toFixed(1)},${y.toFixed(1)})`} fill={hollow ? "var(--surface)" : c} stroke={c} stroke-width={hollow ? 1.5 : 0} />;
 }
 
+/** A text as far as there is room. */
+export const fitted = (text: string, most: number): string => (textWidth(text) <= most ? text : text.slice(0, Math.max(3, Math.floor(most / 6.8) - 1)) + "…");
+
 export function Axes({ area, x, y, xLabel, yLabel }: { area: Area; x: Axis; y: Axis | null; xLabel: string; yLabel: string }) {
   return (
     <g>
@@ -33,7 +36,7 @@ export function Axes({ area, x, y, xLabel, yLabel }: { area: Area; x: Axis; y: A
           <text y={18} text-anchor="middle" fill="var(--muted)">{label}</text>
         </g>
       ))}
-      {xLabel && <text x={area.right} y={area.bottom + 36} text-anchor="end" fill="var(--ink)">{xLabel} →</text>}
+      {xLabel && <text x={area.right} y={area.bottom + 36} text-anchor="end" fill="var(--ink)">{fitted(xLabel, area.right - 18)} →</text>}
       {yLabel && <text x={4} y={area.top - 12} fill="var(--ink)">↑ {yLabel}</text>}
     </g>
   );

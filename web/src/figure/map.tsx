@@ -2,13 +2,24 @@
 import { num } from "../format.ts";
 import { Svg } from "./frame.tsx";
 import { textWidth } from "./scales.ts";
-import { diverging, sequential } from "./theme.ts";
+import { diverging } from "./theme.ts";
 
-/** The colour of a weight beside the largest of its row: weights shrink as there are more of them. About zero if some are negative. */
+/** The colour of a weight beside the largest of its row: weights shrink as there are more of them. The same for all maps, about zero. */
 export function shade(rows: number[][]): (t: number, value: number) => string {
   const most = rows.map((row) => Math.max(...row.map(Math.abs), 1e-300));
-  const signed = rows.some((row, t) => row.some((v) => v < -1e-6 * most[t]!));
-  return (t, v) => (signed ? diverging(0.5 + v / most[t]! / 2) : sequential(v / most[t]!));
+  return (t, v) => diverging(0.5 + v / most[t]! / 2);
+}
+
+/** What the colours of all maps mean. */
+export function ShadeLegend() {
+  const width = 140, steps = 30;
+  return (
+    <Svg width={width + 180} height={32} label="Colours of the maps: weights over the largest of their row, from −1 over 0 to 1.">
+      {Array.from({ length: steps }, (_, i) => <rect key={i} x={12 + (width * i) / steps} width={width / steps + 0.5} height={12} fill={diverging((i + 0.5) / steps)} />)}
+      {["−1", "0", "1"].map((text, i) => <text key={text} x={12 + (width * i) / 2} y={27} font-size="11" text-anchor="middle" fill="var(--muted)">{text}</text>)}
+      <text x={width + 24} y={10} font-size="11" fill="var(--ink)">over the largest of its row</text>
+    </Svg>
+  );
 }
 
 /** The cells alone, for many maps in one picture. */

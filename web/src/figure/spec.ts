@@ -1,9 +1,9 @@
 // A figure as data: what it shows, apart from how it is drawn.
-import type { FigureData, Num, Result } from "../data.ts";
+import type { FigureData, Measured, Num, Result } from "../data.ts";
 import { num } from "../format.ts";
 
 export interface Point { x: number; y: number; low: number; high: number }
-export interface Series { name: string; points: Point[] }
+export interface Series { name: string; points: Point[]; group?: string }
 export type Kind = "lines" | "loglog" | "bars" | "matrix" | "scatter" | "intervals";
 
 export interface Spec {
@@ -14,8 +14,14 @@ export interface Spec {
   caption: string;
   /** Straight lines through a loglog figure, with their slopes. */
   fits?: boolean;
-  /** Published values, by the name of a series of `intervals`. */
+  /** Published values, by the name of a series of `intervals`, or by "SERIES, NAME OF X". */
   published?: Map<string, number>;
+  /** Of x = 0, 1, 2, …, where it is no number. */
+  names?: string[];
+  /** Lines across. */
+  levels?: { name: string; point: Point }[];
+  /** With a line through the points that no other one beats by less x and more y. */
+  front?: boolean;
   /** Asked for by a control of the page. */
   logY?: boolean;
 }
@@ -26,16 +32,24 @@ const point = ([x, y, low, high]: [Num, Num, Num, Num]): Point[] =>
   x === null || y === null ? [] : [{ x, y, low: low ?? y, high: high ?? y }];
 
 function seriesOf(figure: FigureData): Series[] {
-  return figure.series.map((series) => ({ name: series.name, points: series.points.flatMap(point) })).filter((series) => series.points.length > 0);
+  return figure.series.map((series) => ({ name: series.name, group: series.group, points: series.points.flatMap(point) })).filter((series) => series.points.length > 0);
 }
 
-/** Quantities on one axis say something only if they are of one kind. */
-function comparable(result: Result): boolean {
-  const { measured } = result;
-  if (measured.length < 2 || new Set(measured.map((m) => m.unit)).size > 1) return false;
-  const sizes = measured.map((m) => Math.abs(m.value ?? 0)).filter((v) => v > 0);
-  return sizes.length > 0 && (Math.max(...sizes) / Math.min(...sizes) < 1e6 || sizes.length < measured.length);
+/** What a search has chosen: shown in no figure, and folded in tables. */
+export const isRate = (m: Measured): boolean => m.unit === "learning rate" || m.name.startsWith("learning rate of ");
+
+/** Quantities on one axis say something only if they are of one kind: that of the figure if it has one, else of the first. */
+function comparable(result: Result): Measured[] {
+  const values = result.measured.filter((m) => m.value !== null && !isRate(m));
+  const unit = result.figure.y || values[0]?.unit;
+  const alike = values.filter((m) => m.unit === unit);
+  if (alike.length < 2) return [];
+  if (result.figure.y) return alike;
+  const sizes = alike.map((m) => Math.abs(m.value!)).filter((v) => v > 0);
+  return sizes.length > 0 && (Math.max(...sizes) / Math.min(...sizes) < 1e6 || sizes.length < alike.length) ? alike : [];
 }
+
+const publishedOf = (result: Result): Map<string, number> => new Map(result.published.flatMap((p) => (p.value === null ? [] : [[p.name, p.value] as const])));
 
 /** What to see first: the largest and the smallest. */
 function extremes(all: { name: string; value: number }[]): string {
@@ -44,27 +58,32 @@ function extremes(all: { name: string; value: number }[]): string {
   return most.value === least.value ? `All are ${num(most.value, 3)}` : `${told(most)} is the largest and ${told(least)} the smallest`;
 }
 
-function intervalsOf(result: Result): Spec {
-  const published = new Map<string, number>();
-  for (const p of result.published) if (p.value !== null) published.set(p.name, p.value);
-  const series = result.measured
-    .filter((m) => m.value !== null)
-    .map((m) => ({ name: m.name, points: [{ x: m.value!, y: 0, low: m.low ?? m.value!, high: m.high ?? m.value! }] }));
-  const seeds = result.measured.some((m) => m.n > 1) ? ", with their 95 % intervals" : "";
+function intervalsOf(result: Result, shown: Measured[]): Spec {
+  const published = publishedOf(result);
+  const series = shown.map((m) => ({ name: m.name, points: [{ x: m.value!, y: 0, low: m.low ?? m.value!, high: m.high ?? m.value! }] }));
+  const seeds = shown.some((m) => m.n > 1) ? ", with their intervals over seeds" : "";
   const known = [...published.keys()].some((name) => series.some((s) => s.name === name)) ? "; diamonds are published" : "";
   const caption = result.figure.caption || `${extremes(series.map((s) => ({ name: s.name, value: s.points[0]!.x })))}${seeds}${known}.`;
-  return { kind: "intervals", x: result.measured[0]?.unit ?? "", y: "", series, caption, published };
+  return { kind: "intervals", x: shown[0]?.unit ?? "", y: "", series, caption, published };
 }
 
 /** The figure of a result; of one without series, its quantities; nothing where a number says it all. */
 export function specOf(result: Result): Spec | null {
   const { figure } = result;
   const series = seriesOf(figure);
-  if (series.length === 0) return comparable(result) ? intervalsOf(result) : null;
+  if (series.length === 0) {
+    const shown = comparable(result);
+    return shown.length > 0 ? intervalsOf(result, shown) : null;
+  }
   const kind = KINDS.find((k) => k === figure.kind) ?? "lines";
   const ends = series.map((s) => ({ name: s.name, value: s.points.at(-1)!.y }));
   const caption = figure.caption || `${extremes(ends)}${series.some((s) => s.points.length > 1) ? " at the end" : ""}.`;
-  return { kind, x: figure.x, y: figure.y, series, caption, fits: kind === "loglog" && /\bslope/.test(result.rule) };
+  const levels = (figure.levels ?? []).flatMap((name) => {
+    const m = result.measured.find((one) => one.name === name);
+    return m && m.value !== null ? [{ name, point: { x: 0, y: m.value, low: m.low ?? m.value, high: m.high ?? m.value } }] : [];
+  });
+  const fits = kind === "loglog" && /\bslope/.test(result.rule);
+  return { kind, x: figure.x, y: figure.y, series, caption, fits, levels, front: figure.front, names: figure.names, published: figure.names && publishedOf(result) };
 }
 
 /** What a picture says in words, for those who do not see it. */
@@ -76,6 +95,9 @@ export function describe(spec: Spec): string {
 }
 
 const cell = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+/** The name of an x, or its number. */
+export const nameOf = (spec: Spec, x: number): string => spec.names?.[x] ?? num(x);
 
 export function csvOf(spec: Spec): string {
   const rows = spec.series.flatMap((s) =>

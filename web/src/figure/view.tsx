@@ -3,7 +3,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { num } from "../format.ts";
 import type { Drawing, Target } from "./frame.tsx";
 import { draw, Plot } from "./plot.tsx";
-import { csvOf, type Spec } from "./spec.ts";
+import { csvOf, nameOf, type Spec } from "./spec.ts";
 import { colour, literal } from "./theme.ts";
 
 function useWidth(): [preact.RefObject<HTMLDivElement>, number] {
@@ -72,7 +72,7 @@ function DataTable({ spec }: { spec: Spec }) {
           {rows.slice(0, ROWS).map(({ name, p }) => (
             <tr key={`${name},${p.x}`}>
               <th scope="row">{name}</th>
-              <td><data value={p.x}>{num(p.x)}</data></td>
+              <td><data value={p.x}>{nameOf(spec, p.x)}</data></td>
               {!intervals && <td><data value={p.y}>{num(p.y)}</data></td>}
               {bounded && <><td><data value={p.low}>{num(p.low)}</data></td><td><data value={p.high}>{num(p.high)}</data></td></>}
             </tr>
