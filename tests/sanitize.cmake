@@ -27,8 +27,9 @@ endfunction()
 # minutes than a run of all tests may have, and belongs to `make sanitize`.
 list(REMOVE_ITEM folders cli)
 if(NOT ISOMER_SANITIZE_ALL)
-  list(REMOVE_ITEM folders isomer_mixers isomer_nn isomer_models isomer_bench isomer_explore isomer_study isomer_tasks isomer_train isomer_kernels_rotary
-       isomer_laws_scalar_decay isomer_laws_channel_decay isomer_laws_delta tests_examples tests_sixth_law)
+  list(FILTER folders EXCLUDE REGEX "^isomer_(mixers|nn|models|bench|explore|study|tasks|train)")
+  list(REMOVE_ITEM folders isomer_kernels_rotary isomer_laws_scalar_decay isomer_laws_channel_decay isomer_laws_delta tests_examples
+       tests_sixth_law)
 endif()
 isomer_sanitized(asan asan-ubsan build-asan "GTEST_FILTER=*" ${folders})
 
