@@ -3,6 +3,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
+from numpy import ndarray
+
 from isomer import _engine
 from isomer._arrays import empty_like_kind, is_tensor, numpy_empty, plain, readable, text_of, thread_count
 
@@ -86,9 +88,10 @@ def _form(law: str, form) -> str:
 def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int | None):
     arrays = {name: x for name, x in arrays.items() if x is not None}
     given = tuple([(name, plain(law, name, value)) for name, value in options.items() if value is not None])
-    form = _form(law, form)
+    if type(form) is not str:
+        form = _form(law, form)
     for x in arrays.values():
-        if type(x).__module__.startswith("torch") or is_tensor(x):
+        if type(x) is not ndarray and (type(x).__module__.startswith("torch") or is_tensor(x)):
             from isomer.torch import run
 
             return result(**run(law, arrays, given, form, threads))
