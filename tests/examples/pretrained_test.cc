@@ -22,20 +22,20 @@ namespace fs = std::filesystem;
 const std::string kGoldens = std::string(ISOMER_SOURCE_DIR) + "/tests/goldens";
 
 /// A folder with model.gguf, in which a test works.
-class Examples : public ::testing::Test {
+class PretrainedExamples : public ::testing::Test {
  protected:
-  Examples() : before_(fs::current_path()) {
+  PretrainedExamples() : before_(fs::current_path()) {
     fs::copy(kGoldens + "/gguf/llama.gguf", folder_.path / "model.gguf");
     fs::current_path(folder_.path);
   }
-  ~Examples() override { fs::current_path(before_); }
+  ~PretrainedExamples() override { fs::current_path(before_); }
 
  private:
   fs::path before_;
   tests::TemporaryFolder folder_;
 };
 
-TEST_F(Examples, Gguf) {
+TEST_F(PretrainedExamples, Gguf) {
   // from isomer/io/gguf.h
   const Gguf file("model.gguf");
   std::string architecture = file.text("general.architecture");  // "llama"
@@ -47,14 +47,14 @@ TEST_F(Examples, Gguf) {
   EXPECT_EQ(q.shape(), (std::vector<Index>{16, 16}));
 }
 
-TEST_F(Examples, GgufModel) {
+TEST_F(PretrainedExamples, GgufModel) {
   // from isomer/models/foreign/gguf_model.h
   const GgufModel model = read_gguf_model("model.gguf");
   // end
   EXPECT_TRUE(model.weights.contains("model.norm.weight"));
 }
 
-TEST_F(Examples, Architecture) {
+TEST_F(PretrainedExamples, Architecture) {
   const std::string path = kGoldens + "/foreign/llama/config.json";
   // from isomer/models/foreign/architecture.h
   const ForeignConfig config(read_text(path), path);  // of config.json
@@ -66,7 +66,7 @@ TEST_F(Examples, Architecture) {
   EXPECT_FALSE(table.rules().empty());
 }
 
-TEST_F(Examples, WeightTable) {
+TEST_F(PretrainedExamples, WeightTable) {
   // from isomer/models/foreign/weight_table.h
   WeightTable table;
   table.in("", "").take("embedding.weight", "model.embed_tokens.weight");
@@ -76,7 +76,7 @@ TEST_F(Examples, WeightTable) {
   EXPECT_EQ(table.rules()[1].theirs, "model.layers.0.attn.c_attn.weight");
 }
 
-TEST_F(Examples, Tokenizers) {
+TEST_F(PretrainedExamples, Tokenizers) {
   const std::vector<std::string> tokens{"<unk>", "<s>", "</s>", "\u2581", "a"};
   const std::vector<float> scores{0, 0, 0, -1, -2};
   const std::vector<std::int32_t> types{2, 3, 3, 1, 1};
@@ -96,7 +96,7 @@ TEST_F(Examples, Tokenizers) {
   EXPECT_GT(prompt.size(), 20U);
 }
 
-TEST_F(Examples, Unicode) {
+TEST_F(PretrainedExamples, Unicode) {
   std::string_view text = "A\u0301";
   std::string to;
   // from isomer/io/unicode.h
@@ -108,7 +108,8 @@ TEST_F(Examples, Unicode) {
   EXPECT_EQ(to, "a");
 }
 
-TEST_F(Examples, Normalizers) {
+TEST_F(PretrainedExamples, Normalizers) {
+  using namespace tokenizers;
   const Json json = Json::parse("{\"normalizer\": {\"type\": \"Lowercase\"}}", "tokenizer.json");
   // from isomer/models/tokenizers/normalizers.h
   const std::vector<NormalStep> steps = normalizers_from(json.find("normalizer"));
