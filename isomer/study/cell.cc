@@ -6,7 +6,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/hash.h"
-#include "isomer/base/stopwatch.h"
+#include "isomer/study/lab.h"
 #include "isomer/train/stopping.h"
 
 namespace isomer::study {
@@ -50,7 +50,7 @@ std::string key_of(const Cell& cell, Isa isa) {
 CellResult run_cell(const Cell& cell, Context& context, const CellProgress& progress) {
   const Recipe recipe = recipe_of(cell);
   const TrainRecipe& train = recipe.train;
-  const Stopwatch watch;
+  const ProcessorTime watch;
   Session session(recipe, context);
   const Index examples = train.eval_examples,
               every = train.eval_every > 0 ? train.eval_every : std::max<Index>(1, train.steps / kLooks);

@@ -50,7 +50,8 @@ struct CellResult {
   bool diverged = false;   // value and validation are then the worst there is: 0, or infinity where lower is better
   bool improving = false;  // the last evaluations were still better than those before: more steps would help
   Index steps = 0, parameters = 0;
-  double seconds = 0, tokens_per_s = 0;
+  double seconds = 0;       // of processor time, so that it means the same on a busy machine
+  double tokens_per_s = 0;  // by the clock
   std::vector<CellPoint> curve = {};
   Numbers numbers = {};  // of the probe
 

@@ -17,6 +17,7 @@
 #include "isomer/io/table.h"
 #include "isomer/io/text.h"
 #include "isomer/study/kept.h"
+#include "isomer/study/lab.h"
 
 namespace isomer::study {
 
@@ -27,7 +28,7 @@ struct Work {
   const Claim* claim = nullptr;
   std::vector<Cell> cells = {};
   std::size_t missing = 0;  // cells that are not done
-  double seconds = 0;       // of its cells and its own measurement
+  double seconds = 0;       // of processor time, of its cells or its own measurement
   bool decided = false;
   Outcome outcome = {};
 };
@@ -131,7 +132,7 @@ class Runner {
 
   void measure(Task& task, Context& context) {
     Work& work = *task.analytic;
-    const Stopwatch watch;
+    const ProcessorTime watch;
     Evidence found;
     std::string failure;
     try {

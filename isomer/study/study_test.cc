@@ -222,6 +222,34 @@ TEST(Trained, SearchesRatesOutwardsUntilTheBestIsInside) {
   EXPECT_EQ(found.quantity("softmax").values.size(), 4u);
 }
 
+// Validation is planted: at 1e-3 the first seed alone reaches the goal, at 3e-3 every seed does.
+TEST(Trained, SearchesNoFurtherThanARateThatBringsEverySeedToTheGoal) {
+  const auto rates_of = [](const char* goal, std::vector<std::size_t>& counts) {
+    const Comparison comparison{
+        .recipe = kRecipe, .full = {std::string("train.stop_at=") + goal}, .models = {{.name = "softmax", .rate = 1e-3}}};
+    const Budget budget{.mode = Mode::full, .seeds = 3};
+    Cells done(Isa::scalar);
+    while (counts.size() < 2 || counts.back() != counts[counts.size() - 2]) {
+      const std::vector<Cell> cells = comparison.cells(budget, done);
+      counts.push_back(cells.size());
+      for (const Cell& cell : cells) {
+        const double lr = recipe_of(cell).train.lr;
+        const double value = lr == 3e-3 ? 0.96 : lr == 1e-3 && cell.seed == 1 ? 0.95 : 0.5;
+        done.add({.key = key_of(cell, Isa::scalar), .validation = value});
+      }
+    }
+    return comparison.chosen(budget, done).at(0).rate;
+  };
+  // 1e-3; its other seeds; its neighbours; the other seeds of 3e-3, and no 1e-2.
+  std::vector<std::size_t> counts;
+  EXPECT_EQ(rates_of("0.95", counts), 3e-3);
+  EXPECT_EQ(counts, (std::vector<std::size_t>{1, 3, 5, 7, 7}));
+  // Without a goal: 1e-3; its neighbours; 1e-2; a second seed with the best two; a third one with the better.
+  counts.clear();
+  EXPECT_EQ(rates_of("0", counts), 3e-3);
+  EXPECT_EQ(counts, (std::vector<std::size_t>{1, 3, 4, 6, 7, 7}));
+}
+
 TEST(Trained, AModelThatWasStillImprovingIsNamedAndNotJudged) {
   const Comparison comparison{.recipe = kRecipe, .models = {{.name = "softmax", .rate = 1e-2}, {.name = "b", .rate = 2e-2}}};
   Claim claim = trained({.id = "test.improving", .statement = "s", .rule = at_most("softmax", 0.5)}, comparison);

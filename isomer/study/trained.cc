@@ -8,6 +8,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/base/format.h"
+#include "isomer/train/stopping.h"
 
 namespace isomer::study {
 
@@ -48,6 +49,23 @@ class Search {
     if (known == cells_.end()) cells_.push_back(cell);
     return done_.has(cell);
   }
+  /// Did every seed's run reach the goal of its recipe (train.stop_at)? None before all of them are done; the first one is.
+  std::optional<bool> reaches_goal(double rate) {
+    const auto reached = [&](Index seed) {
+      const Cell cell = cell_of(of_, model_, rate, budget_, seed);
+      const CellResult& run = done_(cell);
+      Stopping stopping(recipe_of(cell).train, run.lower_is_better);
+      (void)stopping.enough(run.validation);
+      return !run.diverged && stopping.reached_goal();
+    };
+    if (!reached(1)) return false;
+    bool known = true;
+    for (Index seed = 2; seed <= budget_.seeds; ++seed) known = take(rate, seed) && known;
+    if (!known) return {};
+    for (Index seed = 2; seed <= budget_.seeds; ++seed)
+      if (!reached(seed)) return false;
+    return true;
+  }
   /// Of the first seeds, added up.
   [[nodiscard]] double score(double rate, Index seeds) const {
     double sum = 0;
@@ -55,7 +73,8 @@ class Search {
     return sum;
   }
 
-  /// From the step of the ladder that is nearest to the model's own rate outwards, until the best is not at an end.
+  /// From the step of the ladder that is nearest to the model's own rate outwards, until the best is not at an end, or brings
+  /// every seed to the goal, above which nothing counts as better.
   std::optional<double> search() {
     const auto distance = [&](double step) { return std::abs(std::log(step / model_.rate)); };
     const auto start = std::ranges::min_element(kLadder, {}, distance);
@@ -69,6 +88,9 @@ class Search {
       return true;
     };
     while (true) {
+      const std::optional<bool> goal = reaches_goal(tried.front());
+      if (!goal) return {};
+      if (*goal) return tried.front();
       const bool down = tried.front() == *low && low != kLadder.begin(), up = tried.front() == *high && high + 1 != kLadder.end();
       if (!down && !up) break;
       // Both neighbours of the first step are needed in any case.

@@ -10,7 +10,8 @@
 //
 // The full study searches every model's learning rate: 1, 3, 10, 30, … times 1e-4, from the model's own outwards until the best
 // of the first seed is not the largest or smallest tried. The best two are run with a second seed; the better one of both seeds
-// is the model's, is run with all seeds, and reported. Validation examples choose; what the rules see was measured on others.
+// is the model's, is run with all seeds, and reported. A rate that brings every seed to the recipe's goal (train.stop_at) ends
+// the search: nothing counts as better. Validation examples choose; what the rules see was measured on others.
 // A quick study trains with one rate, the one that the full study chose.
 //
 // No model is judged under-trained. One that was still improving when its steps ended has shown a bound, not a result: its
