@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from numpy import ndarray
+from numpy.ma import MaskedArray
 
 from isomer import _engine
 from isomer._arrays import empty_like_kind, is_tensor, numpy_empty, plain, readable, text_of, thread_count
@@ -90,11 +91,15 @@ def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int
     given = tuple([(name, plain(law, name, value)) for name, value in options.items() if value is not None])
     if type(form) is not str:
         form = _form(law, form)
-    for x in arrays.values():
-        if type(x) is not ndarray and (type(x).__module__.startswith("torch") or is_tensor(x)):
+    for name, x in arrays.items():
+        if type(x) is ndarray:
+            continue
+        if type(x).__module__.startswith("torch") or is_tensor(x):
             from isomer.torch import run
 
             return result(**run(law, arrays, given, form, threads))
+        if isinstance(x, MaskedArray):
+            raise ValueError(f"{law}: expected {name} without a mask, which laws do not read; fill it")
     return result(**_bound(law, given)(arrays, form, thread_count(threads), numpy_empty, False))
 
 

@@ -280,6 +280,7 @@ def test_half_precision_is_computed_in_float32():
     (lambda x: isomer.attention(x, x, x.astype(np.int64)), "attention: expected v of type F32 or F64, got I64"),
     (lambda x: isomer.attention(x, x, x.astype(">f4")), "expected v of type float32"),
     (lambda x: isomer.attention(x, x, [1.0]), "expected an array as v"),
+    (lambda x: isomer.attention(x, x, np.ma.masked_array(x, x > 0)), "attention: expected v without a mask"),
     (lambda x: isomer.attention(x, x, x, window=-1), "window"),
     (lambda x: isomer.attention(x, x, x, kernel="expo"), "kernel"),
     (lambda x: isomer.attention(x, x, x, form="chnk"), "unknown form chnk"),

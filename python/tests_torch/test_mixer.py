@@ -284,6 +284,8 @@ def test_views_whose_sign_is_turned():
     (lambda: Mixer("gla", 16, heads=torch.ones(2)), "gla: expected heads as a number"),
     (lambda: Mixer("gla", 16)(torch.ones(2, 3, 16), threads="2"), "threads: expected a whole number"),
     (lambda: Mixer("glaa"), "did you mean gla"),
+    (lambda: Mixer(None), "expected the name of a preset, got None"),
+    (lambda: Mixer("gla", 16.0), "mixer: width: expected a whole number"),
     (lambda: Mixer("gla", head=3), "did you mean heads"),
     (lambda: Mixer("gla", 16, heads=3), "expected"),
     (lambda: Mixer("gla", 16)(torch.ones(2, 3, 15)), r"expected x \[B, T, 16\], got \[2, 3, 15\]"),

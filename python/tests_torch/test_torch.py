@@ -80,7 +80,7 @@ def test_opcheck(case):
     for record in (False, True):
         values = [x.detach() for x in tensors.values()] if not record else list(tensors.values())
         torch.library.opcheck(torch.ops.isomer.law.default,
-                              (values, " ".join(tensors), law.__name__, text, "auto", 1, record))
+                              (values, f"{' '.join(tensors)}\t{law.__name__}\t{text}\tauto\t1", record))
 
 
 def test_numpy_agrees(case):
@@ -257,6 +257,7 @@ def test_refusals():
     for call, text in ((lambda: isomer.torch.attention(q, q, q.numpy()), "expected v to be a tensor of PyTorch"),
                        (lambda: isomer.torch.attention(q, q, q.to("meta")), "in the memory of the CPU"),
                        (lambda: isomer.torch.attention(q, q, q.to(torch.complex64)), "expected v of type"),
+                       (lambda: isomer.torch.attention(q, q, q.to_sparse()), "attention: expected v as a dense tensor"),
                        (lambda: isomer.torch.attention(q, q, q[:, :2]), "expected v of shape"),
                        (lambda: isomer.torch.attention(q, q, None), "attention: expected an input v, found none"),
                        (lambda: isomer.torch.scan(x=None, log_decay=q[0]), "scan: expected an input x, found none"),
@@ -264,6 +265,28 @@ def test_refusals():
                        (lambda: isomer.torch.attention(q, q, q.requires_grad_(), kernel="x"), "kernel")):
         with pytest.raises(ValueError, match=text):
             call()
+
+
+def test_another_default_device():
+    """Results are where the tensors are, whatever device new ones would be made on."""
+    q, mixer = torch.randn(1, 3, 2, 4), isomer.torch.Mixer("gla", 16, seed=3)
+    want, x = isomer.torch.attention(q, q, q).o, torch.randn(1, 3, 16)
+    with torch.device("meta"):
+        assert torch.equal(isomer.torch.attention(q, q, q).o, want)
+        assert torch.equal(mixer(x), isomer.torch.Mixer("gla", 16, seed=3)(x))
+        assert isomer.torch.Mixer("gla", 16)(x).shape == x.shape
+        q.requires_grad_()
+        assert torch.autograd.grad(isomer.torch.attention(q, q, q).o.sum(), q)[0].is_cpu
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+def test_tracing_keeps_the_law():
+    q, other, mixer = torch.randn(1, 3, 2, 4), torch.randn(1, 3, 2, 4), isomer.torch.Mixer("gla", 8, seed=3)
+    law = lambda x: isomer.torch.scalar_decay(x, x, x).o
+    with torch.no_grad():
+        assert torch.equal(torch.jit.trace(law, (q,))(other), law(other))
+        assert torch.equal(torch.jit.trace(mixer, (q.flatten(2),))(other.flatten(2)), mixer(other.flatten(2)))
+        assert torch.equal(torch.export.export(mixer, (q.flatten(2),)).module()(other.flatten(2)), mixer(other.flatten(2)))
 
 
 class Laws(torch.utils.data.Dataset):

@@ -7,6 +7,7 @@ from torch import Tensor
 from isomer import _engine
 from isomer import _laws
 from isomer._arrays import text_of, thread_count
+from isomer.torch._operation import Operation
 
 _KINDS = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3, torch.int64: 4, torch.int32: 5}
 _TYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
@@ -26,11 +27,14 @@ def address_of(what: str, name: str, x):
         raise ValueError(f"{what}: expected {name} of type float32, float64, bfloat16 or float16 (offsets: int64), got {x.dtype}")
     if x.is_neg():  # a view whose sign is to be turned by whoever reads it
         x = x.resolve_neg()
-    return x.data_ptr(), kind, tuple(x.shape), x.stride(), x
+    try:
+        return x.data_ptr(), kind, tuple(x.shape), x.stride(), x
+    except RuntimeError as problem:  # sparse, or without numbers
+        raise ValueError(f"{what}: expected {name} as a dense tensor, got one of the layout {x.layout}") from problem
 
 
 def torch_empty(shape, kind: str):
-    x = torch.empty(shape, dtype=_TYPES[kind])
+    x = torch.empty(shape, dtype=_TYPES[kind], device="cpu")  # whatever the default device is
     return x, (x.data_ptr(), _KINDS[x.dtype], tuple(x.shape), x.stride())
 
 
@@ -46,131 +50,59 @@ def _bound_to(law: str, options: tuple):
     return _laws._bound(law, options)
 
 
-def _arrays(law: str, names: str, tensors) -> dict:
-    return {name: address_of(law, name, x) for name, x in zip(names.split(), tensors)}
+def _arrays(law: str, names, tensors) -> dict:
+    return {name: address_of(law, name, x) for name, x in zip(names, tensors)}
 
 
-def _forward(tensors, names: str, law: str, options: str, form: str, threads: int, record: bool) -> list[Tensor]:
-    """The outputs; with `record` the last one stands for what the forward pass leaves for the backward pass."""
+@lru_cache(maxsize=1024)
+def _parts(call: str) -> tuple:
+    """(names of tensors, law, options, form, threads) of a call."""
+    names, law, options, form, threads = call.split("\t")
+    return tuple(names.split()), law, options, form, int(threads)
+
+
+def _forward(call: str, tensors, record: bool) -> list[Tensor]:
+    names, law, options, form, threads = _parts(call)
     bound, arrays = _bound(law, options), _arrays(law, names, tensors)
     made = bound.forward(arrays, form, threads, torch_empty) if record else bound(arrays, form, threads, torch_empty, False)
     return list(made.values())
 
 
-def _gradients(tensors, outputs, grads, names: str, grad_names: str, wanted: str, law: str, options: str, form: str, threads: int,
-               tape: Tensor) -> list[Tensor]:
-    arrays = _arrays(law, names, tensors) | _arrays(law, grad_names, grads)
-    kept = _arrays(law, " ".join(_output_names(law, options, names)), outputs)
-    made = _bound(law, options).backward(arrays, kept, set(wanted.split()), form, threads, torch_empty, tape.data_ptr())
-    return [made[name] for name in wanted.split()]
+def _backward(call: str, tensors, outputs, grads: dict, wanted, tape: Tensor) -> list[Tensor]:
+    names, law, options, form, threads = _parts(call)
+    made_names = _known_outputs(call)
+    arrays = _arrays(law, names, tensors) | _arrays(law, [f"grad_{made_names[i]}" for i in grads], grads.values())
+    asked = [f"grad_{names[i]}" for i in wanted]
+    made = _bound(law, options).backward(arrays, _arrays(law, made_names, outputs), set(asked), form, threads, torch_empty, tape.data_ptr())
+    return [made[name] for name in asked]
 
 
 @lru_cache(maxsize=1024)
-def _known_outputs(law: str, options: str, names: str) -> tuple:
-    return tuple(name for name, _ in _bound(law, options).outputs(set(names.split())))
+def _known_outputs(call: str) -> tuple:
+    names, law, options, _, _ = _parts(call)
+    return tuple(name for name, _ in _bound(law, options).outputs(set(names)))
 
 
 @torch.compiler.assume_constant_result
-def _output_names(law: str, options: str, names: str) -> tuple:
-    return _known_outputs(law, options, names)
+def _output_names(call: str) -> tuple:
+    return _known_outputs(call)
 
 
-def _save(ctx, tensors, call, outputs):
-    ctx.call, ctx.inputs = call, len(tensors)
-    ctx.save_for_backward(*tensors, *outputs)
+def _differentiable(call: str):
+    names, law, *_ = _parts(call)
+    return tuple([tuple([(law, name) in _DIFFERENTIABLE for name in side]) for side in (names, _known_outputs(call))])
 
 
-def _go_back(ctx, grads, needed, gradients) -> list:
-    """The gradient of each tensor of the call, or None."""
-    *kept, tape = ctx.saved_tensors  # once: checkpointing computes them again at every look
-    tensors, outputs = kept[: ctx.inputs], kept[ctx.inputs :]
-    all_names, law, options, form, threads = ctx.call
-    names = all_names.split()
-    wanted = [name for name, need in zip(names, needed) if need and (law, name) in _DIFFERENTIABLE]
-    arrived = {name: grad for name, grad in zip(_output_names(law, options, all_names), grads)
-               if grad is not None and (law, name) in _DIFFERENTIABLE}
-    made = gradients(list(tensors), list(outputs), list(arrived.values()), all_names, " ".join([f"grad_{name}" for name in arrived]),
-                     " ".join([f"grad_{name}" for name in wanted]), law, options, form, threads, tape)
-    by_name = dict(zip(wanted, made))
-    return [by_name.get(name) for name in names]
-
-
-class _Law(torch.autograd.Function):
-    """The eager way, which transformations of torch.func know, too. Tensors that are absent are left out; names say which are there."""
-
-    @staticmethod
-    def forward(call, *tensors):
-        return tuple(_forward(tensors, *call, True))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        call, *tensors = inputs
-        ctx.mark_non_differentiable(*[x for name, x in zip((*_output_names(call[1], call[2], call[0]), "tape"), output)
-                                      if (call[1], name) not in _DIFFERENTIABLE])
-        _save(ctx, tensors, call, output)
-
-    @staticmethod
-    def backward(ctx, *grads):
-        back = lambda tensors, outputs, grads, *call: _LawBackward.apply(len(tensors), len(outputs), call, *tensors, *outputs, *grads, call[-1])
-        return None, *_go_back(ctx, grads, ctx.needs_input_grad[1:], back)
-
-
-class _LawBackward(torch.autograd.Function):
-    """A function of its own, so that transformations unwrap what they kept."""
-
-    @staticmethod
-    def forward(inputs, outputs, call, *tensors):
-        *tensors, tape = tensors
-        return tuple(_gradients(tensors[:inputs], tensors[inputs : inputs + outputs], tensors[inputs + outputs :], *call[:-1], tape))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, *grads):
-        raise RuntimeError("isomer: expected gradients of a law's outputs, got a gradient of a gradient, which laws do not have")
-
-
-# The same as ops, which torch.compile takes as they are.
-@torch.library.custom_op("isomer::law", mutates_args=(), device_types="cpu")
-def _law(tensors: list[Tensor], names: str, law: str, options: str, form: str, threads: int, record: bool) -> list[Tensor]:
-    return _forward(tensors, names, law, options, form, threads, record)
-
-
-@_law.register_fake
-def _(tensors, names, law, options, form, threads, record):
-    given = names.split()
-    sizes = _sizes(_bound(law, options), dict(zip(given, tensors)))
+def _shapes(call: str, tensors) -> list[Tensor]:
+    names, law, options, _, _ = _parts(call)
+    bound = _bound(law, options)
+    sizes = _sizes(bound, dict(zip(names, tensors)))
     floating = next(x for x in tensors if x.is_floating_point())
-    made = [floating.new_empty([sizes[letter] for letter in axes]) for _, axes in _bound(law, options).outputs(set(given))]
-    return made + [torch.empty(1, dtype=torch.uint8)] if record else made
+    return [floating.new_empty([sizes[letter] for letter in axes]) for _, axes in bound.outputs(set(names))]
 
 
-@torch.library.custom_op("isomer::law_backward", mutates_args=(), device_types="cpu")
-def _law_backward(tensors: list[Tensor], outputs: list[Tensor], grads: list[Tensor], names: str, grad_names: str, wanted: str,
-                  law: str, options: str, form: str, threads: int, tape: Tensor) -> list[Tensor]:
-    return _gradients(tensors, outputs, grads, names, grad_names, wanted, law, options, form, threads, tape)
-
-
-@_law_backward.register_fake
-def _(tensors, outputs, grads, names, grad_names, wanted, law, options, form, threads, tape):
-    given = dict(zip(names.split(), tensors))
-    return [torch.empty(given[name.removeprefix("grad_")].shape, dtype=given[name.removeprefix("grad_")].dtype) for name in wanted.split()]
-
-
-def _setup_context(ctx, inputs, output):
-    tensors, *call, ctx.record = inputs
-    _save(ctx, tensors, tuple(call), output)
-
-
-def _backward(ctx, grads):
-    if not ctx.record:
-        raise RuntimeError("isomer: expected a forward pass that was recorded; call the law with gradients enabled")
-    return _go_back(ctx, grads, ctx.needs_input_grad[0], _law_backward), None, None, None, None, None, None
-
-
-_law.register_autograd(_backward, setup_context=_setup_context)
+# Tensors that are absent are left out; names say which are there.
+_LAW = Operation("law", forward=_forward, backward=_backward, shapes=_shapes, differentiable=_differentiable)
 
 
 def _sizes(bound, tensors: dict) -> dict:
@@ -199,7 +131,7 @@ def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) 
     if narrow:
         arrays = {name: x.float() if isinstance(x, Tensor) and x.is_floating_point() else x for name, x in arrays.items()}
     count = thread_count(threads)
-    record, others, wrapped = torch.is_grad_enabled(), torch.compiler.is_compiling(), False
+    record, others, wrapped = torch.is_grad_enabled(), torch.compiler.is_compiling() or torch._C._is_tracing(), False
     needed = False
     for x in arrays.values():
         needed = needed or getattr(x, "requires_grad", False)
@@ -213,9 +145,10 @@ def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) 
     else:
         if not others and not wrapped:
             [address_of(law, name, x) for name, x in arrays.items()]
-        call = (" ".join(arrays), law, "\n".join([f"{name}={text_of(law, name, value)}" for name, value in options]), form, count)
-        values = _law(list(arrays.values()), *call, record) if others else _Law.apply(call, *arrays.values())
-        made = dict(zip(_output_names(law, call[2], call[0]), values))
+        said = "\n".join([f"{name}={text_of(law, name, value)}" for name, value in options])
+        call = f"{' '.join(arrays)}\t{law}\t{said}\t{form}\t{count}"
+        values = _LAW.op(list(arrays.values()), call, record) if others else _LAW.recorded(call, arrays.values())
+        made = dict(zip(_output_names(call), values))
     if narrow:
         made = {name: x.to(own.dtype) if name in ("o", "h", "h_imag") else x for name, x in made.items()}
     return made

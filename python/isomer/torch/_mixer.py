@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from isomer import _engine
-from isomer._arrays import seed_of, text_of, thread_count
+from isomer._arrays import seed_of, text_of, thread_count, whole
 from isomer.models import Stream
 from isomer.torch._laws import address_of, torch_empty
+from isomer.torch._operation import Operation
 
 _mixers: "weakref.WeakValueDictionary[int, Mixer]" = weakref.WeakValueDictionary()
 _numbers_of_mixers = itertools.count()
@@ -36,103 +37,36 @@ def _dense(x: Tensor) -> Tensor:
     return x if x.is_contiguous() else x.contiguous()
 
 
-def _run(x, weights, offsets, mixer: int, threads: int, record: bool) -> list[Tensor]:
-    engine = _mixers[mixer]._engine
-    return engine.forward(_at("x", x), _all_at(weights), _at("offsets", offsets), threads, record, torch_empty)
+def _split(call: str, tensors):
+    """The mixer (None if it is gone), threads, and what its tensors are: x, weights, offsets."""
+    mixer, threads, packed = map(int, call.split())
+    x, *weights = tensors
+    return _mixers.get(mixer), threads, x, weights, weights.pop() if packed else None
 
 
-def _gradients(grad, x, weights, offsets, mixer: int, threads: int, tape) -> list[Tensor]:
-    """Of x and of every weight, without numbers for those that are not trained. The mixer itself may be gone."""
-    owner = _mixers.get(mixer)
-    made = _engine.mixer_backward(None if owner is None else owner._engine, _at("a gradient", grad), _at("x", x), _all_at(weights),
+def _forward(call: str, tensors, record: bool) -> list[Tensor]:
+    mixer, threads, x, weights, offsets = _split(call, tensors)
+    return mixer._engine.forward(_at("x", x), _all_at(weights), _at("offsets", offsets), threads, record, torch_empty)
+
+
+def _backward(call: str, tensors, outputs, grads: dict, wanted, tape: Tensor) -> list[Tensor]:
+    """The mixer itself may be gone."""
+    mixer, threads, x, weights, offsets = _split(call, tensors)
+    made = _engine.mixer_backward(None if mixer is None else mixer._engine, _at("a gradient", grads[0]), _at("x", x), _all_at(weights),
                                   _at("offsets", offsets), threads, torch_empty, tape.data_ptr())
-    return [x.new_zeros(0) if grad is None else grad for grad in made]
+    return [made[i] for i in wanted]
 
 
-def _save(ctx, x, weights, offsets, mixer, threads, tape):
-    ctx.call, ctx.packed = (mixer, threads), offsets is not None
-    ctx.owner = _mixers[mixer]  # lives as long as the graph
-    ctx.save_for_backward(x, *weights, *([offsets] if ctx.packed else []), tape)
+def _owner(call: str) -> "Mixer":
+    return _mixers[int(call.split()[0])]
 
 
-def _go_back(ctx, grad, gradients) -> list:
-    x, *weights, tape = ctx.saved_tensors
-    offsets = weights.pop() if ctx.packed else None
-    dx, *dweights = gradients(grad, x, weights, offsets, *ctx.call, tape)
-    return [dx] + [d if own else None for d, own in zip(dweights, ctx.owner._trained)]
+def _differentiable(call: str):
+    return (True, *_owner(call)._trained, *[False] * int(call.split()[2])), (True,)
 
 
-class _Mixed(torch.autograd.Function):
-    """The eager way, which transformations of torch.func know, too."""
-
-    @staticmethod
-    def forward(call, offsets, x, *weights):
-        return tuple(_run(x, weights, offsets, *call, True))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        call, offsets, x, *weights = inputs
-        ctx.mark_non_differentiable(output[1])
-        _save(ctx, x, weights, offsets, *call, output[1])
-
-    @staticmethod
-    def backward(ctx, grad, _):
-        back = lambda grad, x, weights, offsets, mixer, threads, tape: _MixedBackward.apply((mixer, threads), offsets, tape, grad, x, *weights)
-        return None, None, *_go_back(ctx, grad, back)
-
-
-class _MixedBackward(torch.autograd.Function):
-    """A function of its own, so that transformations unwrap what they kept."""
-
-    @staticmethod
-    def forward(call, offsets, tape, grad, x, *weights):
-        return tuple(_gradients(grad, x, weights, offsets, *call, tape))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, *grads):
-        raise RuntimeError("isomer: expected gradients of a mixer's outputs, got a gradient of a gradient, which mixers do not have")
-
-
-# The same as ops, which torch.compile takes as they are.
-@torch.library.custom_op("isomer::mixer", mutates_args=(), device_types="cpu")
-def _op(x: Tensor, weights: list[Tensor], offsets: Tensor | None, mixer: int, threads: int, record: bool) -> list[Tensor]:
-    return _run(x, weights, offsets, mixer, threads, record)
-
-
-@_op.register_fake
-def _(x, weights, offsets, mixer, threads, record):
-    y = x.new_empty(x.shape)
-    return [y, torch.empty(1, dtype=torch.uint8)] if record else [y]
-
-
-@torch.library.custom_op("isomer::mixer_backward", mutates_args=(), device_types="cpu")
-def _op_backward(grad: Tensor, x: Tensor, weights: list[Tensor], offsets: Tensor | None, mixer: int, threads: int,
-                 tape: Tensor) -> list[Tensor]:
-    return _gradients(grad, x, weights, offsets, mixer, threads, tape)
-
-
-@_op_backward.register_fake
-def _(grad, x, weights, offsets, mixer, threads, tape):
-    trained = _mixers[mixer]._trained
-    return [x.new_empty(x.shape)] + [w.new_empty(w.shape if own else 0) for w, own in zip(weights, trained)]
-
-
-def _setup_op(ctx, inputs, output):
-    x, weights, offsets, mixer, threads, record = inputs
-    if record:
-        _save(ctx, x, weights, offsets, mixer, threads, output[1])
-
-
-def _op_gradient(ctx, grads):
-    dx, *dweights = _go_back(ctx, grads[0], _op_backward)
-    return dx, dweights, None, None, None, None
-
-
-_op.register_autograd(_op_gradient, setup_context=_setup_op)
+_MIXER = Operation("mixer", forward=_forward, backward=_backward, shapes=lambda call, tensors: [tensors[0].new_empty(tensors[0].shape)],
+                   differentiable=_differentiable, owner=_owner, keeps_outputs=False)
 
 
 class _Group(nn.Module):
@@ -178,10 +112,13 @@ class Mixer(nn.Module):
 
     def __init__(self, preset: str, width: int = 256, *, layer: int = 0, layers: int = 1, seed: int | None = None, **options):
         super().__init__()
+        if not isinstance(preset, str):
+            raise ValueError(f"mixer: expected the name of a preset, got {preset!r}")
+        width, layer, layers = (whole(f"mixer: {name}", x, 2**20) for name, x in (("width", width), ("layer", layer), ("layers", layers)))
         self.preset, self.width = preset, width
         self._made_of = (preset, width, layer, layers, {name: text_of(preset, name, value) for name, value in options.items()})
         self._bind()
-        seed = int(torch.randint(2**62, ())) if seed is None else seed_of("mixer", seed)
+        seed = int(torch.randint(2**62, (), device="cpu")) if seed is None else seed_of("mixer", seed)
         self._names, self._trained = [], []
         for name, numbers, trained in self._engine.parameters(seed):
             group = self
@@ -228,12 +165,14 @@ class Mixer(nn.Module):
         own, count = x.to(weights[0].dtype), thread_count(threads)
         wrapped = torch._C._functorch.is_functorch_wrapped_tensor
         record = torch.is_grad_enabled() and (x.requires_grad or any(w.requires_grad for w in weights))
-        if torch.compiler.is_compiling():
-            y = _op(own, weights, offsets, self._number, count, record)[0]
+        call = f"{self._number} {count} {int(offsets is not None)}"
+        tensors = [own, *weights] if offsets is None else [own, *weights, offsets]
+        if torch.compiler.is_compiling() or torch._C._is_tracing():
+            y = _MIXER.op(tensors, call, record)[0]
         elif record or any(wrapped(y) for y in (own, *weights)):
-            y = _Mixed.apply((self._number, count), offsets, own, *weights)[0]
+            y = _MIXER.recorded(call, tensors)[0]
         else:
-            y = _run(own, weights, offsets, self._number, count, False)[0]
+            y = _forward(call, tensors, False)[0]
         return y.to(x.dtype)
 
     def start(self, batch: int = 1) -> MixerState:
