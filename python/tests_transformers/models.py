@@ -34,7 +34,16 @@ CONFIGS = {
     "llama": ("Llama", BASE),
     "mistral": ("Mistral", BASE | dict(sliding_window=7)),
     "gemma3": ("Gemma3", BASE | dict(sliding_window=6, layer_types=["sliding_attention", "full_attention"])),
+    "gpt_oss": ("GptOss", BASE | dict(num_local_experts=4, num_experts_per_tok=2, sliding_window=8,
+                                      layer_types=["sliding_attention", "full_attention"])),
+    "llama4": ("Llama4", BASE | dict(intermediate_size_mlp=48, num_local_experts=2, attention_chunk_size=8, interleave_moe_layer_step=2,
+                                     layer_types=["chunked_attention", "full_attention"], no_rope_layers=[1, 0])),
+    "bert": ("Bert", BASE), "modernbert": ("ModernBert", BASE | dict(num_hidden_layers=4, local_attention=8, global_attn_every_n_layers=2)),
+    "bart": ("Bart", dict(vocab_size=64, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+                          encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64)),
 }
+# Those whose attention has masks of its own, or is not causal.
+MASKED = {"gpt_oss": "ForCausalLM", "llama4": "ForCausalLM", "bert": "ForMaskedLM", "modernbert": "ForMaskedLM", "bart": "ForConditionalGeneration"}
 
 
 def build(name: str, **changes):
@@ -46,7 +55,7 @@ def build(name: str, **changes):
         if config is not None:
             break
     torch.manual_seed(1)
-    model = getattr(transformers, word + "ForCausalLM")(config(**options)).eval()
+    model = getattr(transformers, word + MASKED.get(name, "ForCausalLM"))(config(**options)).eval()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.05 * torch.randn_like(p))

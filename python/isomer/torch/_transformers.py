@@ -227,13 +227,13 @@ def _changes(module: nn.Module):
 def attention_forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None, is_causal=None, sliding_window=None,
                       position_bias=None, softcap=None, s_aux=None, cu_seq_lens_q=None, **kwargs):
     """query [B, H, T, K], key and value [B, G, S, K] -> [B, T, H, V]: transformers' signature. Queries are the last T positions.
-    A mask of padding, a bias of positions or dropout is computed by PyTorch."""
-    if softcap is not None or s_aux is not None:
-        raise ValueError("isomer: expected attention without softcap and sink logits, which the law does not have; take eager")
+    A mask, a bias of positions, sink logits or dropout is computed by PyTorch."""
+    if softcap is not None:
+        raise ValueError("isomer: expected attention without softcap, which the law does not have; take eager")
     causal = is_causal if is_causal is not None else getattr(module, "is_causal", True)
     T, S = query.shape[2], key.shape[2]
-    if attention_mask is not None or position_bias is not None or dropout > 0 or not query.is_cpu:
-        return _masked(query, key, value, attention_mask, dropout, scaling, causal, sliding_window, position_bias), None
+    if attention_mask is not None or position_bias is not None or s_aux is not None or dropout > 0 or not query.is_cpu:
+        return _masked(query, key, value, attention_mask, dropout, scaling, causal, sliding_window, position_bias, s_aux), None
     kind = _arithmetic(query)
     q, k, v = (x.transpose(1, 2).to(kind) for x in (query, key, value))
     window = sliding_window if sliding_window and sliding_window < S else None
@@ -242,7 +242,7 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
     return o.to(query.dtype), None
 
 
-def _masked(query, key, value, mask, dropout, scaling, causal, window, bias):
+def _masked(query, key, value, mask, dropout, scaling, causal, window, bias, sinks):
     T, S, groups = query.shape[2], key.shape[2], query.shape[1] // key.shape[1]
     key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
     i, j = torch.arange(S - T, S)[:, None], torch.arange(S)
@@ -259,17 +259,43 @@ def _masked(query, key, value, mask, dropout, scaling, causal, window, bias):
         seen = mask
     if bias is not None:
         seen = bias.masked_fill(~seen, torch.finfo(query.dtype).min) if seen.dtype == torch.bool else bias + seen
+    if sinks is not None:  # one more key without a value, whose logit is the head's own
+        if seen.dtype == torch.bool:
+            seen = torch.zeros(seen.shape, dtype=query.dtype).masked_fill(~seen, float("-inf"))
+        logits = sinks.to(query.dtype).reshape(1, -1, 1, 1).expand(query.shape[0], -1, T, 1)
+        seen = torch.cat([seen.expand(*logits.shape[:3], -1), logits], -1)
+        key, value = F.pad(key, (0, 0, 0, 1)), F.pad(value, (0, 0, 0, 1))
     return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout, scale=scaling).transpose(1, 2).contiguous()
+
+
+def _slides(mask_function, window: int, first: int, count: int) -> bool:
+    """Whether a query sees the last `window` keys; masks of chunks come by the same arguments, but end elsewhere."""
+    q = torch.arange(max(first, window), first + count)
+    at = lambda kv: mask_function(torch.zeros_like(q), torch.zeros_like(q), q, kv)
+    return bool(at(q - window + 1).all()) and not bool(at(q - window).any())
+
+
+def attention_mask(*, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=None, attention_mask=None, local_size=None,
+                   allow_is_causal_skip=True, **kwargs):
+    """transformers' signature -> None where the law needs no mask: queries at the last positions, causal or of a sliding window, without
+    padding. Else (packed sequences, blocks, chunks, caches that are not full) the mask that PyTorch's attention takes."""
+    from transformers.masking_utils import sdpa_mask
+
+    known = allow_is_causal_skip and q_offset + q_length == kv_offset + kv_length
+    if known and (attention_mask is None or bool(attention_mask[:, -kv_length:].all())):
+        if local_size is None or _slides(mask_function, local_size, int(q_offset), q_length):
+            return None
+    return sdpa_mask(q_length=q_length, kv_length=kv_length, q_offset=q_offset, kv_offset=kv_offset, mask_function=mask_function,
+                     attention_mask=attention_mask, local_size=local_size, allow_is_causal_skip=False, **kwargs)
 
 
 def register_attention() -> None:
     """Makes attn_implementation="isomer" known to transformers. accelerate() does it, and the import of isomer.torch behind that of
     transformers."""
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import flash_attention_mask
 
     AttentionInterface.register("isomer", attention_forward)
-    AttentionMaskInterface.register("isomer", flash_attention_mask)  # None, or the mask of padding [B, S]
+    AttentionMaskInterface.register("isomer", attention_mask)
 
 
 if "transformers" in sys.modules:
