@@ -14,7 +14,7 @@
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/text.h"
 #include "isomer/kernels/gemm/peak.h"
-#include "isomer/models/tokenizers/chat.h"
+#include "isomer/models/prompt.h"
 #include "isomer/train/generator.h"
 
 namespace isomer::cli {
@@ -39,25 +39,9 @@ std::vector<std::string> prompts_of(const Request& request) {
   return all;
 }
 
-bool ends(const LoadedModel& loaded, std::int64_t token) { return std::ranges::find(loaded.ends, token) != loaded.ends.end(); }
-
-/// `first`: nothing came before, so that it begins as the model was taught.
-std::vector<std::int64_t> encoded(const std::string& prompt, const LoadedModel& loaded, bool chat, bool first) {
-  const Tokenizer& tokenizer = *loaded.tokenizer;
-  if (chat) {
-    if (loaded.chat_template.empty()) throw Error("expected a model that was taught conversations for --chat, got another");
-    const ChatMessage question{"user", prompt};
-    return tokenizer.encode(chat_text(chat_template_from(loaded.chat_template), {&question, 1}));
-  }
-  if (!first) return tokenizer.encode(prompt);
-  std::vector<std::int64_t> tokens = tokenizer.encode_input(prompt).tokens;
-  if (tokens.size() > 1 && ends(loaded, tokens.back())) tokens.pop_back();
-  return tokens;
-}
-
 std::vector<std::int64_t> tokens_of(const std::string& prompt, const LoadedModel& loaded, const Request& request) {
   try {
-    std::vector<std::int64_t> tokens = encoded(prompt, loaded, request.chat, request.load_state.empty());
+    std::vector<std::int64_t> tokens = prompt_tokens(loaded, prompt, {.chat = request.chat, .first = request.load_state.empty()});
     if (tokens.empty()) throw Error("expected at least one token, got none");
     return tokens;
   } catch (const Error& problem) {
@@ -114,7 +98,8 @@ int converse(Generator& generator, const LoadedModel& loaded, const Request& req
     // An empty one lets it go on, once there is something to go on from.
     if (line.empty() && generator.sequences() == 0) continue;
     try {
-      const std::vector<std::int64_t> tokens = encoded(line, loaded, request.chat, generator.sequences() == 0);
+      const std::vector<std::int64_t> tokens =
+          prompt_tokens(loaded, line, {.chat = request.chat, .first = generator.sequences() == 0});
       require_positions(generator, loaded.model.config(), Index(tokens.size()), request.tokens);
       generator.read({tokens});
       (void)speak(generator, loaded, request.tokens);

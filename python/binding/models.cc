@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "isomer/models/logits.h"
+#include "isomer/models/prompt.h"
 #include "isomer/models/saved_state.h"
 #include "isomer/train/sample.h"
 #include "python/binding/arrays.h"
@@ -102,11 +103,19 @@ class LanguageModel {
   [[nodiscard]] Stream start(Index batch) const { return {loaded_, loaded_->model.start(batch)}; }
   [[nodiscard]] Stream load_state(const std::string& path) const { return {loaded_, isomer::load_state(path, *loaded_)}; }
 
-  [[nodiscard]] Tokens encode(const std::string& text) const { return tokenizer().encode(text); }
-  [[nodiscard]] nb::bytes decode(const Tokens& tokens) const {
-    const std::string text = tokenizer().decode(tokens);
+  [[nodiscard]] Tokens encode(const std::string& text, bool special) const {
+    return special ? tokenizer().encode_input(text).tokens : tokenizer().encode(text);
+  }
+  [[nodiscard]] Tokens prompt(const std::string& text, bool chat, bool first) const {
+    return prompt_tokens(*loaded_, text, {.chat = chat, .first = first});
+  }
+  /// `next`: they follow others.
+  [[nodiscard]] nb::bytes decode(const Tokens& tokens, bool next) const {
+    const std::string text = next ? tokenizer().decode_next(tokens) : tokenizer().decode(tokens);
     return nb::bytes(text.data(), text.size());
   }
+  [[nodiscard]] Tokens ends() const { return loaded_->ends; }
+  [[nodiscard]] Index length() const { return loaded_->model.config().length; }
   [[nodiscard]] bool is_text() const { return loaded_->tokenizer != nullptr && loaded_->tokenizer->is_text(); }
   [[nodiscard]] std::string kind() const { return std::string(name_of(loaded_->model.config().kind)); }
   [[nodiscard]] Index vocabulary() const { return loaded_->model.config().vocabulary; }
@@ -149,10 +158,13 @@ void bind_models(nb::module_& module) {
            nb::arg("empty"))
       .def("start", &LanguageModel::start, nb::arg("batch"))
       .def("load_state", &LanguageModel::load_state, nb::arg("path"))
-      .def("encode", &LanguageModel::encode, nb::arg("text"))
-      .def("decode", &LanguageModel::decode, nb::arg("tokens"))
+      .def("encode", &LanguageModel::encode, nb::arg("text"), nb::arg("special"))
+      .def("prompt", &LanguageModel::prompt, nb::arg("text"), nb::arg("chat"), nb::arg("first"))
+      .def("decode", &LanguageModel::decode, nb::arg("tokens"), nb::arg("next"))
       .def("save", &LanguageModel::save, nb::arg("folder"))
       .def_prop_ro("is_text", &LanguageModel::is_text)
+      .def_prop_ro("ends", &LanguageModel::ends, "Tokens that end what the model says.")
+      .def_prop_ro("length", &LanguageModel::length, "Most tokens of a sequence; 0: any number.")
       .def_prop_ro("kind", &LanguageModel::kind)
       .def_prop_ro("layers", &LanguageModel::layers)
       .def_prop_ro("vocabulary", &LanguageModel::vocabulary)
@@ -160,10 +172,10 @@ void bind_models(nb::module_& module) {
   nb::class_<Sampler>(module, "Sampler")
       .def(
           "__init__",
-          [](Sampler* self, double temperature, Index top_k, std::uint64_t seed) {
-            new (self) Sampler({.temperature = temperature, .top_k = top_k}, seed);
+          [](Sampler* self, double temperature, Index top_k, double top_p, std::uint64_t seed) {
+            new (self) Sampler({.temperature = temperature, .top_k = top_k, .top_p = top_p}, seed);
           },
-          nb::arg("temperature"), nb::arg("top_k"), nb::arg("seed"))
+          nb::arg("temperature"), nb::arg("top_k"), nb::arg("top_p"), nb::arg("seed"))
       .def("__call__", &draw, nb::arg("logits"));
 }
 

@@ -47,7 +47,6 @@ class Stream:
         """Of all numbers that are kept."""
         return self._stream.bytes
 
-
     def _seen(self) -> str:
         """Tokens of each sequence, in words."""
         seen = set(self.positions)
@@ -80,7 +79,7 @@ class State(Stream):
 
 
 class Model:
-    """A model from a run's or a model's folder; isomer.load(path) makes one."""
+    """A model from a run's folder, a model's (ours or one of Hugging Face), or a GGUF file; isomer.load(path) makes one."""
 
     def __init__(self, path, *, weights: str = "float32"):
         if weights not in ("float32", "bf16"):
@@ -128,30 +127,51 @@ class Model:
     def load_state(self, path) -> State:
         return State(self._model.load_state(os.fspath(path)), self)
 
-    def encode(self, text: str) -> list[int]:
-        return self._model.encode(text)
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        """Tokens of a text; special: with those that the model expects around it, such as [CLS]."""
+        return self._model.encode(text, special)
 
     def decode(self, tokens) -> str:
-        return self._model.decode([int(token) for token in tokens]).decode(errors="replace")
+        return self._text(tokens, False)
 
-    def stream(self, prompt: str, tokens: int = 200, *, temperature: float = 0.8, top_k: int = 0, seed: int = 1,
-               state: State | None = None, threads: int | None = None) -> Iterator[int]:
-        """Tokens behind the prompt, one at a time, as `isomer generate` draws them."""
+    def _text(self, tokens, follows: bool) -> str:
+        return self._model.decode([int(token) for token in tokens], follows).decode(errors="replace")
+
+    def stream(self, prompt: str, tokens: int = 200, *, chat: bool = False, temperature: float = 0.8, top_k: int = 0, top_p: float = 1.0,
+               seed: int = 1, state: State | None = None, threads: int | None = None) -> Iterator[int]:
+        """Tokens behind the prompt, one at a time, as `isomer generate` draws them, up to where the model ends. chat: the prompt is
+        what a user says to a model that was taught conversations."""
+        if self.kind != "language":
+            raise ValueError(f"generate: expected a language model, got one of the kind {self.kind}")
         state = self.start() if state is None else state
-        sampler = _engine.Sampler(temperature, top_k, seed_of("generate", seed))
-        read = self.encode(prompt)
+        sampler = _engine.Sampler(temperature, top_k, top_p, seed_of("generate", seed))
+        read = self._model.prompt(prompt, chat, state.positions[0] == 0)
         if not read:
             raise ValueError("generate: expected a prompt of at least one token, got none")
+        ends = set(self._model.ends)
         logits = state.prefill(np.array([read]), threads=threads)
         for _ in range(tokens):
             token = sampler(logits[0])
+            if token in ends:
+                return
             yield token
             logits = state.step(np.array([token]), threads=threads)
 
     def generate(self, prompt: str, tokens: int = 200, **options) -> str:
-        """The prompt and what follows it; options of stream()."""
-        follows = self.decode(list(self.stream(prompt, tokens, **options)))
-        return prompt + follows if self._model.is_text else follows
+        """The prompt and what follows it, of a chat the answer alone; options of stream()."""
+        follows = self._text(self.stream(prompt, tokens, **options), True)
+        return prompt + follows if self._model.is_text and not options.get("chat") else follows
+
+    def embed(self, texts, *, threads: int | None = None) -> np.ndarray:
+        """The vectors of texts, of length one, by an encoder: [texts, width]. Their products are cosines. Longer texts are cut."""
+        if self.kind != "embedding":
+            raise ValueError(f"embed: expected an encoder of texts, got one of the kind {self.kind}")
+        if isinstance(texts, str):
+            raise ValueError("embed: expected a list of texts, got one text")
+        rows = [self.encode(text, special=True) for text in texts]
+        rows = [row[: self._model.length] if self._model.length else row for row in rows]
+        made = [self.run({"tokens": np.array([row])}, threads=threads)["embedding"] for row in rows]
+        return np.concatenate(made) if made else np.empty((0, self.width), np.float32)
 
     def save(self, folder) -> None:
         """As a model's folder, which needs no run."""
@@ -164,7 +184,8 @@ class Model:
 
 
 def load(path, *, weights: str = "float32") -> Model:
-    """The model of a run's folder, or of a model's. weights="bf16" keeps matrices so: half the memory, and half as much to read."""
+    """The model of a run's folder, of a model's, ours or one of Hugging Face, or of a GGUF file. weights="bf16" keeps matrices so: half
+    the memory, and half as much to read."""
     return Model(path, weights=weights)
 
 

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import formulas
 import numpy as np
 import pytest
 
 import isomer
+from isomer._arrays import numpy_empty
 
 RECIPE = """
 [model]
@@ -153,6 +155,53 @@ def test_refused_tokens(run):
         with pytest.raises(ValueError, match="tokens: expected integers, got float64"):
             call()
     assert np.array_equal(model.logits(np.array([[1, 2]], np.uint8)), model.logits([[1, 2]]))
+
+
+GOLDENS = Path(__file__).parents[2] / "tests" / "goldens"
+
+
+@pytest.mark.parametrize("path, prompt", [("foreign/llama", "3 4 5"), ("foreign/mamba", "3 4 5"), ("gguf/llama.gguf", "a")])
+def test_models_of_others(path, prompt, tmp_path):
+    """Folders of Hugging Face and GGUF files: logits, streams, states, and what the program says."""
+    model = isomer.load(GOLDENS / path)
+    tokens = np.arange(8)[None] % model.vocabulary
+    logits = model.logits(tokens)
+    state = model.start()
+    state.prefill(tokens[:, :5])
+    assert np.allclose(state.step(tokens[:, 5]), logits[:, 5], atol=1e-4)
+    state.save(tmp_path / "state")
+    again = model.load_state(tmp_path / "state")
+    assert np.array_equal(again.step(tokens[:, 6]), state.step(tokens[:, 6])) and again.positions == [7]
+    said = subprocess.run([isomer.program(), "run", GOLDENS / path, "--prompt", prompt, "--tokens", "6", "--temperature", "0", "--json"],
+                          capture_output=True, text=True, check=True).stdout
+    row = json.loads(said)["rows"][0]
+    assert list(model.stream(prompt, 6, temperature=0)) == row["tokens"]
+    assert model.generate(prompt, 6, temperature=0).endswith(row["text"])
+
+
+def test_logits_of_transformers():
+    expected = isomer._engine.read_tensors(str(GOLDENS / "foreign" / "llama" / "expected.safetensors"), numpy_empty)
+    model = isomer.load(GOLDENS / "foreign" / "llama")
+    assert np.allclose(model.logits(expected["tokens"]), expected["logits"], atol=1e-4)
+    made = model.run({"tokens": expected["tokens"], "targets": expected["targets"]}, gradients=True)
+    name = next(name for name in expected if name.startswith("grad."))
+    assert np.allclose(made["loss"], expected["loss"], atol=1e-4) and np.allclose(made[name], expected[name], rtol=1e-3, atol=1e-4)
+
+
+def test_embeddings():
+    model = isomer.load(GOLDENS / "foreign" / "bert-encoder")
+    vectors = model.embed(["3 4", "3 4 5 6", "3 4"])
+    assert vectors.shape == (3, model.width) and np.allclose((vectors**2).sum(1), 1, atol=1e-5)
+    said = subprocess.run([isomer.program(), "run", model.path, "--prompt", "3 4", "--prompt", "3 4 5 6", "--json"], capture_output=True,
+                          text=True, check=True).stdout
+    assert abs(vectors[0] @ vectors[1] - json.loads(said)["rows"][0]["cosine"]) < 1e-5 and np.array_equal(vectors[0], vectors[2])
+    assert model.embed([]).shape == (0, model.width)
+    for call, text in ((lambda: model.generate("3 4"), "expected a language model, got one of the kind embedding"),
+                       (lambda: model.embed("3 4"), "expected a list of texts"),
+                       (lambda: isomer.load(GOLDENS / "foreign" / "llama").embed(["3"]), "expected an encoder of texts, got one of the kind language"),
+                       (lambda: isomer.load(GOLDENS / "foreign" / "llama").generate("3", chat=True), "taught conversations")):
+        with pytest.raises(ValueError, match=text):
+            call()
 
 
 def test_saved_model_needs_no_run(run, tmp_path):

@@ -1,0 +1,17 @@
+#pragma once
+// A prompt as the tokens that a model was taught to go on from, and the tokens with which it ends what it says.
+#include "isomer/models/model_folder.h"
+
+namespace isomer {
+
+struct PromptOptions {
+  bool chat = false;  // the text is what a user says to a model that was taught conversations
+  bool first = true;  // nothing came before, so that it begins as the model was taught
+};
+
+/// Throws Error for a model of vectors, and for a conversation with one that was taught none.
+[[nodiscard]] std::vector<std::int64_t> prompt_tokens(const LoadedModel& loaded, const std::string& text,
+                                                      const PromptOptions& options);
+[[nodiscard]] bool ends(const LoadedModel& loaded, std::int64_t token);
+
+}  // namespace isomer
