@@ -2,6 +2,7 @@
 #include "isomer/study/study.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -107,6 +108,16 @@ std::string line_of(const StudyProgress& now) {
   return text;
 }
 
+/// "dsf 17 min, inline 99 min": by source, the time of its claims; runs that several of them need count for each.
+std::string minutes_of(const std::vector<Result>& results) {
+  std::map<std::string, double> seconds;
+  for (const Result& result : results) seconds[result.source] += result.seconds;
+  std::string text;
+  for (const auto& [source, sum] : seconds)
+    text += (text.empty() ? "" : ", ") + source + " " + std::to_string(std::lround(sum / 60)) + " min";
+  return text;
+}
+
 /// Today's results beside those that are kept.
 int compare_results(const Request& request) {
   const std::vector<Result> today = read_results(request.out), kept = read_results(request.kept);
@@ -126,6 +137,7 @@ int compare_results(const Request& request) {
   std::vector<std::string_view> words;
   for (const Result& result : kept) words.push_back(name_of(result.decision.verdict));
   std::cout << aligned(rows) << kept.size() << " claims are kept in " << request.kept << ": " << counted(words) << "\n"
+            << "which took one core, runs that claims share counted for each: " << minutes_of(kept) << "\n"
             << (same ? "every verdict is the kept one\n" : "some verdicts differ from the kept ones\n");
   return same ? kDone : kFailed;
 }

@@ -36,6 +36,7 @@ TEST_F(Cli, StudyDecidesClaimsAndKeepsWhatItFound) {
   EXPECT_EQ(same.status, 0) << same.err;
   EXPECT_NE(same.out.find("every verdict is the kept one"), std::string::npos);
   EXPECT_NE(same.out.find("2 claims are kept in " + path("a") + ": 1 fails, 1 holds"), std::string::npos) << same.out;
+  EXPECT_NE(same.out.find("counted for each: metala 0 min, selective-rope 0 min\n"), std::string::npos) << same.out;
 }
 
 TEST_F(Cli, StudyOnAFullDiskSaysSoAndGoesOnLater) {
