@@ -24,7 +24,7 @@ struct Request {
 ExplorerOptions options_of(const Request& request) {
   ExplorerOptions options{.text = request.text};
   if (request.subject.empty()) return options;
-  if (is_folder(run_path(request.subject).run))
+  if (request.subject.ends_with(".gguf") || is_folder(run_path(request.subject).run))
     options.model = load_to_look_at(request.subject);
   else
     options.preset = request.subject;
@@ -55,7 +55,7 @@ int explore_request(const Request& request) {
 
 Command explore_command(Options& options) {
   auto request = std::make_shared<Request>();
-  options.add("RUN|PRESET", request->subject, "A trained run or model of tokens, or a mixer [gla]");
+  options.add("RUN|PRESET", request->subject, "A trained run or model of tokens (a folder, or a GGUF file), or a mixer [gla]");
   options.add("--text", request->text, "What is read first; the page can change it").value("TEXT");
   options.add("--port", request->port, "Where it listens, on this machine alone; 0: wherever is free [8765]")
       .from_to(0, 65535)

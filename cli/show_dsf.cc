@@ -137,7 +137,7 @@ void show_model_dsf(const ModelDsfRequest& request, Context& context) {
   const auto loaded = load_model(request.model);
   const ModelConfig& config = loaded->model.config();
   if (!loaded->tokenizer) throw Error(request.model + ": expected a model of tokens, got one of vectors");
-  const std::vector<std::int64_t> tokens = loaded->tokenizer->encode(request.prompt);
+  const std::vector<std::int64_t> tokens = loaded->tokenizer->encode_input(request.prompt).tokens;
   const Index T = Index(tokens.size());
   require(T >= 1 && T <= kLongest, "--dsf", "expected a --prompt of 1 to ", kLongest, " tokens, got ", T);
   std::vector<Shown> heads;

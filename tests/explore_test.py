@@ -13,6 +13,8 @@ from pathlib import Path
 
 from program import PROGRAM, RECIPE, command, expect, isomer
 
+GOLDENS = Path(__file__).parent / "goldens"
+
 
 class Server:
     """The program, listening; `with` ends it politely and expects status 0."""
@@ -144,6 +146,14 @@ def check_run(folder):
             expect(server.ask("GET", path)[0].status == 404, f"expected {path} not to be served")
 
 
+def check_gguf(_):
+    with Server(GOLDENS / "gguf" / "llama.gguf", "--text", "Once upon") as server:
+        status, view = server.look("view", text="Once upon", layer=1)
+        expect(status == 200 and len(view["view"]["matrix"]) == len(view["words"]) and view["layer"] == 1, f"got {view}")
+    done = isomer("explore", "none.gguf", "--port", 0)
+    expect(done.returncode == 2 and done.stderr.startswith("isomer explore: none.gguf: ") and done.stderr.count("\n") == 1, f"got {done.returncode} {done.stderr}")
+
+
 def check_ends(folder):
     for number in signal.SIGINT, signal.SIGTERM:
         with Server() as server:
@@ -183,7 +193,7 @@ def main():
         with Server("deltanet") as server:
             for check in check_serves, check_refuses, check_malformed, check_port:
                 check(server)
-        for check in check_requests, check_run, check_ends, check_without_http:
+        for check in check_requests, check_run, check_gguf, check_ends, check_without_http:
             check(folder)
 
 

@@ -101,6 +101,9 @@ TEST(MixerData, IsAllLooksAtOnce) {
   EXPECT_EQ(head.at("matrix"), asked(explorer, "view", question).at("view").at("matrix"));
   EXPECT_EQ(head.at("rank"), asked(explorer, "curves", question).at("rank"));
   EXPECT_EQ(data.at("influence").items()[2], asked(explorer, "influence", question).at("moved"));
+  const Json last = Json::object({{"preset", "deltanet"}, {"text", sentence(6)}, {"head", 1}, {"token", 5}});
+  EXPECT_EQ(head.at("eigenvalues"), asked(explorer, "state", last).at("eigenvalues"));
+  EXPECT_GT(head.at("eigenvalues").items().size(), 1u);
 }
 
 TEST(Explorer, FollowsOptions) {

@@ -69,6 +69,13 @@ class FreshSubject : public Subject {
   [[nodiscard]] std::string prefix(Index) const override { return ""; }
   [[nodiscard]] std::vector<MixerOption> options() const override { return options_; }
   void at(Index, Tape<double>& tape, const Look& look) const override { with(x_, tape, look); }
+  [[nodiscard]] std::vector<std::vector<LawCall>> calls(Context& context) const override {
+    Tape<double> tape(context, Record::no);
+    std::vector<std::vector<LawCall>> all;
+    with(x_, tape,
+         [&](Var<double> x, std::span<const Var<double>> taken) { all.push_back(mixer_.law_calls(tape, x, {.taken = taken})); });
+    return all;
+  }
   [[nodiscard]] std::vector<double> outputs(const std::optional<Change>& change, Context& context) const override {
     std::vector<double> x = x_, y;
     if (change) {
@@ -109,14 +116,6 @@ std::unique_ptr<const Subject> fresh_subject(const FreshQuestion& question) {
   std::vector<MixerOption> options = options_of(preset, place, question.settings);
   require_small(graph, options, T);
   return std::make_unique<FreshSubject>(recalling(std::move(graph)), std::move(options), question.words);
-}
-
-std::vector<LawCall> Subject::calls(Index layer, Context& context) const {
-  Tape<double> tape(context, Record::no);
-  std::vector<LawCall> all;
-  at(layer, tape,
-     [&](Var<double> x, std::span<const Var<double>> taken) { all = mixer(layer).law_calls(tape, x, {.taken = taken}); });
-  return all;
 }
 
 std::vector<double> influence(const Subject& subject, const Subject::Change& change, Context& context) {

@@ -87,7 +87,7 @@ Json rounded(const std::vector<double>& all) {
 }
 
 Sight::Sight(std::unique_ptr<const Subject> subject, Context& context) : subject_(std::move(subject)) {
-  for (Index layer = 0; layer < subject_->layers(); ++layer) calls_.push_back(subject_->calls(layer, context));
+  calls_ = subject_->calls(context);
   for (Index layer = 0; layer < subject_->layers(); ++layer) {
     heads_.emplace_back();
     for (const LawCall& call : calls_[std::size_t(layer)])
@@ -142,6 +142,13 @@ Json curves_of(const Sight::Head& head) {
                        {"rank", rounded(curve.rank)},
                        {"kept", rounded(curve.kept)},
                        {"written", rounded(curve.written)}});
+}
+
+Json eigenvalues_of(const Dsf& system, Index token) {
+  if (!has_eigenvalues(system)) return {};
+  Json all = Json::array();
+  for (const Complex& x : eigenvalues_at(system, token)) all.push(Json::Array{rounded(x.real()), rounded(x.imag())});
+  return all;
 }
 
 Json layer_json(const Subject& subject, Index layer) {
@@ -202,16 +209,11 @@ Json state_json(const Sight& sight, const Where& where) {
     }
     return list;
   };
-  Json values;
-  if (has_eigenvalues(system)) {
-    values = Json::array();
-    for (const Complex& x : eigenvalues_at(system, where.token)) values.push(Json::Array{rounded(x.real()), rounded(x.imag())});
-  }
   return Json::object({{"token", where.token},
                        {"complex", complex},
                        {"kept", rows(moment.kept)},
                        {"written", rows(moment.written)},
-                       {"eigenvalues", values}});
+                       {"eigenvalues", eigenvalues_of(system, where.token)}});
 }
 
 Json influence_json(const Sight& sight, const Where& where, Context& context) {

@@ -66,6 +66,8 @@ struct Where {
 [[nodiscard]] Json rounded(const std::vector<double>& all);
 [[nodiscard]] Json view_of(const Sight::Head& head);
 [[nodiscard]] Json curves_of(const Sight::Head& head);
+/// Of Λ: [[real, imaginary], …]; null where there are too many features.
+[[nodiscard]] Json eigenvalues_of(const Dsf& system, Index token);
 /// {"preset", "law", "source", "summary", "equations", "options", "words"}.
 [[nodiscard]] Json layer_json(const Subject& subject, Index layer);
 

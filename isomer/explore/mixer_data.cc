@@ -12,6 +12,7 @@ Json mixer_data(const FreshQuestion& question, Context& context) {
     Json all = view_of(head);
     const Json curves = curves_of(head);
     for (const auto& [name, value] : curves.members()) all.set(name, value);
+    all.set("eigenvalues", eigenvalues_of(head.system(), subject.T() - 1));
     heads.push(std::move(all));
   }
   for (Index c = 0; c < subject.T(); ++c)

@@ -8,9 +8,9 @@
 
 namespace isomer {
 
-/// {"preset", "law", "source", "summary", "equations", "options", "words", "heads", "influence"}. A head is a view and its curves
-/// (looks.h). Row c of `influence`: how far each output moves, over the mean size of outputs, when token c becomes another word.
-/// Throws Error as fresh_subject() does.
+/// {"preset", "law", "source", "summary", "equations", "options", "words", "heads", "influence"}. A head is a view, its curves
+/// (looks.h) and its `eigenvalues` at the last token. Row c of `influence`: how far each output moves, over the mean size of
+/// outputs, when token c becomes another word. Throws Error as fresh_subject() does.
 [[nodiscard]] Json mixer_data(const FreshQuestion& question, Context& context);
 
 /// Of every causal preset.

@@ -6,7 +6,8 @@ namespace isomer {
 
 namespace {
 std::vector<std::int64_t> tokens_of(const LookedAt& model, std::string_view text) {
-  std::vector<std::int64_t> tokens = model.tokenizer->encode(text);
+  std::vector<std::int64_t> tokens =
+      model.tokenizer->encode_input(text).tokens;  // as the model was trained: with what begins a text
   require(!tokens.empty(), "text", "expected a token at least, got none");
   require(Index(tokens.size()) <= kLongestSystem, "text", "expected at most ", kLongestSystem, " tokens, got ", tokens.size());
   return tokens;
@@ -27,6 +28,12 @@ class ModelSubject : public Subject {
     model.visit_blocks(tape, input(tokens_), [&](Index here, Var<double> x, std::span<const Var<double>> taken) {
       if (here == layer) look(model.block(here).mixer_input(tape, x), taken);
     });
+  }
+  [[nodiscard]] std::vector<std::vector<LawCall>> calls(Context& context) const override {
+    std::vector<std::vector<LawCall>> all(from_->config.layers.size());
+    for (ModelLaw& law : laws_of(*from_->model, input(tokens_), context))
+      all[std::size_t(law.layer)].push_back(std::move(law.call));
+    return all;
   }
   [[nodiscard]] std::vector<double> outputs(const std::optional<Change>& change, Context& context) const override {
     std::vector<std::int64_t> tokens = tokens_;

@@ -2,7 +2,7 @@
 // What is looked at: layers of mixers on the tokens of a text. Of a preset, one layer as it starts; of a model, its own layers.
 //
 //   const std::unique_ptr<const Subject> gla = fresh_subject({.preset = "gla", .words = words_of("the cat sat on the mat")});
-//   const std::vector<LawCall> calls = gla->calls(0, context);          // nn/mixer_dsf.h
+//   const std::vector<LawCall> calls = gla->calls(context)[0];          // nn/mixer_dsf.h
 //
 //   const std::unique_ptr<const Subject> run = model_subject(load_to_look_at("runs/text"), "The end");
 //
@@ -39,7 +39,8 @@ class Subject {
   /// Calls look(x, taken) with what the mixer of the layer is given.
   using Look = std::function<void(Var<double> x, std::span<const Var<double>> taken)>;
   virtual void at(Index layer, Tape<double>& tape, const Look& look) const = 0;
-  [[nodiscard]] std::vector<LawCall> calls(Index layer, Context& context) const;
+  /// Of every layer.
+  [[nodiscard]] virtual std::vector<std::vector<LawCall>> calls(Context& context) const = 0;
 
   /// Another word in the place of one.
   struct Change {

@@ -1,5 +1,5 @@
 // One claim in full, and those claims whose figures lead.
-import type { Claim, Published, Result } from "./data.ts";
+import { type Claim, foundOf, type Published, type Result } from "./data.ts";
 import { Figure } from "./figure/view.tsx";
 import { isRate, specOf } from "./figure/spec.ts";
 import { duration, interval, plural, typeset } from "./format.ts";
@@ -12,24 +12,30 @@ const LEADS: { id: string; question: string }[][] = [
   [{ id: "large-prompt.slope", question: "When is softmax a linear map?" }],
 ];
 
+const CROWD = 12; // series that want the whole width
+
 export function Leads({ claims }: { claims: Claim[] }) {
   const leads = LEADS.flatMap((candidates) => {
     for (const { id, question } of candidates) {
       const claim = claims.find((c) => c.id === id), spec = claim?.best && specOf(claim.best);
-      if (claim && spec) return [{ question, claim, spec }];
+      if (claim && spec) return [{ question, claim, spec, better: candidates[0]!.id, wide: spec.series.length > CROWD }];
     }
     return [];
   });
+  // Two stand beside each other, and a crowd below them; what would be alone has the whole width.
+  leads.sort((a, b) => Number(a.wide) - Number(b.wide));
+  if (leads.filter((lead) => !lead.wide).length % 2 === 1) leads[0]!.wide = true;
   if (leads.length === 0) return null;
   return (
     <section id="figures" aria-labelledby="figures-title">
       <h2 id="figures-title">Figures that carry the story</h2>
       <div class="leads">
-        {leads.map(({ question, claim, spec }) => (
-          <article key={claim.id}>
+        {leads.map(({ question, claim, spec, better, wide }) => (
+          <article key={claim.id} class={wide ? "wide" : ""}>
             <h3>{question}</h3>
             <p class="lead-claim"><Mark state={stateOf(claim)} word /> <a href={`#${claim.id}`}>{claim.id}</a></p>
             <Figure spec={spec} name={`lead.${claim.id}`} />
+            {better !== claim.id && <p class="note">Until there is a result of <code>{better}</code>, this stands in its place: <code>isomer study {better} --full</code></p>}
           </article>
         ))}
       </div>
@@ -37,21 +43,25 @@ export function Leads({ claims }: { claims: Claim[] }) {
   );
 }
 
+const ROWS = 12; // of a table that is shown whole
+
 function MeasuredTable({ here, kept }: { here: Result | undefined; kept: Result | undefined }) {
   const results = [here, kept].filter((r): r is Result => r !== undefined);
   const all = results.flatMap((r) => r.measured), names = [...new Set(all.filter((m) => !isRate(m)).map((m) => m.name))];
   const rates = [...new Set(all.filter(isRate).map((m) => m.name))];
   const published = new Map((results[0]?.published ?? []).map((p) => [p.name, p] as const));
-  for (const p of published.values()) if (p.value !== null && !names.includes(p.name)) names.push(p.name);
-  if (names.length + rates.length === 0) return null;
+  // What was published and has nothing of ours beside it is told below.
+  for (const p of published.values()) if (p.value !== null && !names.includes(p.name) && results.some((r) => valueIn(r, p.name))) names.push(p.name);
+  // Of many the rule's own are enough to begin with.
+  const first = names.length > ROWS ? names.filter((name) => results.some((r) => r.rule.includes(name))) : names;
+  const others = names.filter((name) => !first.includes(name));
+  const table = (which: string[], label: string, beside = published) =>
+    which.length > 0 && <Numbers results={results} kept={kept} names={which} published={beside} label={`${label} of ${results[0]!.id}`} />;
   return (
     <>
-      <Numbers results={results} kept={kept} names={names} published={published} label={`measured values of ${results[0]!.id}`} />
-      {rates.length > 0 && (
-        <details class="rates"><summary>learning rates that were chosen ({rates.length})</summary>
-          <Numbers results={results} kept={kept} names={rates} published={new Map()} label={`learning rates of ${results[0]!.id}`} />
-        </details>
-      )}
+      {table(first, "measured values")}
+      {others.length > 0 && <details class="folded"><summary>{first.length > 0 ? `${others.length} more` : plural(others.length, "quantity", "quantities")}</summary>{table(others, "more values")}</details>}
+      {rates.length > 0 && <details class="folded"><summary>learning rates that were chosen ({rates.length})</summary>{table(rates, "learning rates", new Map())}</details>}
     </>
   );
 }
@@ -84,7 +94,7 @@ function Numbers({ results, kept, names, published, label }: { results: Result[]
               <th scope="row">{name}</th>
               {results.map((r) => {
                 const m = valueIn(r, name);
-                return <td key={r.mode + (r === kept)}>{m ? <><Value of={m.value} /> {m.unit} <span class="quiet">{interval(m.low, m.high, 3)}</span></> : "–"}</td>;
+                return <td key={r.mode + (r === kept)}>{m ? <><Value of={m.value} /> {m.unit} <span class="quiet">{interval(m.low, m.high)}</span></> : "–"}</td>;
               })}
               {withPublished && <td><Value of={published.get(name)?.value} /></td>}
             </tr>
@@ -106,9 +116,6 @@ function Foot({ result }: { result: Result }) {
     </p>
   );
 }
-
-/** What was found, without the reason, which stands by itself. */
-const foundOf = ({ why, reason }: Result): string => (reason && why.endsWith(`; ${reason}`) ? why.slice(0, -reason.length - 2) : why);
 
 const MANY = 8;
 /** Many values of one table are in the table above; here it is said once where they come from. */

@@ -1,16 +1,29 @@
 // The table of all claims: what was measured beside what was published.
 import { useState } from "preact/hooks";
-import type { Claim, Result, Source } from "./data.ts";
+import { type Claim, foundOf, type Result, type Source } from "./data.ts";
 import { num, typeset } from "./format.ts";
 import { Mark, type State, stateOf } from "./parts.tsx";
 
 const FILTERS: (State | "all")[] = ["all", "holds", "fails", "undecided", "not run"];
 
-/** The first clause of what was found; the others are a click away. */
+const EFFECTS = 3; // of a claim that are in the table; the others are a click away
+
+/** What the rule looked at, with its size and interval: "A minus B is 0.2 [0.1, 0.3]". */
+function Effect({ clause }: { clause: string }) {
+  const [, name, size, bounds = ""] = /^(.*) is (-?[\d.]+(?:e[+-]?\d+)?)( \[.*\])?$/.exec(clause) ?? [];
+  if (name === undefined) return <div>{typeset(clause)}</div>;
+  return <div>{name} <b><data value={size}>{typeset(size!)}</data></b><span class="quiet">{typeset(bounds)}</span></div>;
+}
+
 function Ours({ result }: { result: Result | undefined }) {
   if (!result) return <span class="quiet">–</span>;
-  const [first = "", ...rest] = result.why.split("; ");
-  return <>{typeset(first)}{rest.length > 0 && <span class="quiet"> and {rest.length} more</span>}</>;
+  const clauses = foundOf(result).split("; ");
+  return (
+    <>
+      {clauses.slice(0, EFFECTS).map((clause) => <Effect key={clause} clause={clause} />)}
+      {clauses.length > EFFECTS && <div class="quiet">and {clauses.length - EFFECTS} more</div>}
+    </>
+  );
 }
 
 function PublishedCell({ claim }: { claim: Claim }) {
@@ -53,7 +66,7 @@ export function Claims({ sources }: { sources: (Source & { claims: Claim[] })[] 
             <th scope="col">claim</th>
             {both && <th scope="col">here</th>}
             <th scope="col">{both ? "kept" : "verdict"}</th>
-            <th scope="col">ours</th>
+            <th scope="col">ours, with its interval</th>
             <th scope="col">published</th>
           </tr>
         </thead>

@@ -64,6 +64,8 @@ export interface Head {
   unfinished: Num;
   norm: Num[];
   rank: Num[];
+  /** Of Λ at the last token: real and imaginary parts; null where there are too many. */
+  eigenvalues: [Num, Num][] | null;
 }
 export interface MixerOption { name: string; value: string; default: string; help: string; kind: "size" | "number" | "limit" | "flag" | "choice"; least: number; choices: string[] }
 /** A mixer on a sentence, by the Dynamical Systems view. */
@@ -169,6 +171,9 @@ export function claimsOf(data: StudyData): Claim[] {
   }
   return [...all.values()];
 }
+
+/** What was found, without the reason, which stands by itself. */
+export const foundOf = ({ why, reason }: Result): string => (reason && why.endsWith(`; ${reason}`) ? why.slice(0, -reason.length - 2) : why);
 
 /** The sources in the order of the program, then those that it does not know. */
 export function sourcesOf(data: StudyData, claims: Claim[]): (Source & { claims: Claim[] })[] {

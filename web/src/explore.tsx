@@ -1,7 +1,9 @@
 // Mixers side by side as attention maps: linear, gated and delta models, too, by the Dynamical Systems view.
 import { useState } from "preact/hooks";
 import type { Head, MixerView, Num } from "./data.ts";
-import { AttentionMap, ShadeLegend } from "./figure/map.tsx";
+import { Pixels } from "./explorer/pixels.tsx";
+import { AttentionMap, MapTools, shade, ShadeLegend } from "./figure/map.tsx";
+import { planeSpec } from "./figure/plane.tsx";
 import type { Series, Spec } from "./figure/spec.ts";
 import { Figure } from "./figure/view.tsx";
 import { num, plural } from "./format.ts";
@@ -40,13 +42,38 @@ export function Sentence({ words, row, token, choose }: { words: string[]; row: 
   );
 }
 
-function Panel({ mixers, start, label, look, token, choose }: { mixers: MixerView[]; start: string; label: string; look: Look; token: number; choose: (t: number) => void }) {
-  const [name, setName] = useState(start);
+/** The map of a head, small. */
+export function SmallMap({ rows }: { rows: number[][] }) {
+  const fill = shade(rows), T = Math.max(rows.length, 1);
+  return <Pixels rows={T} columns={T} colour={(t, s) => (rows[t]?.[s] === undefined ? null : fill(t, rows[t]![s]!))} height={56} />;
+}
+
+/** Every mixer at one look; the one that is chosen goes to the right. */
+function Gallery({ mixers, name, setName }: { mixers: MixerView[]; name: string; setName: (name: string) => void }) {
+  const laws = [...new Set(mixers.map((m) => m.law))];
+  return (
+    <details class="gallery"><summary>all {mixers.length} mixers at one look</summary>
+      {laws.map((law) => (
+        <div key={law} class="heads" role="group" aria-label={`mixers of ${law}`}>
+          {mixers.filter((m) => m.law === law).map((m) => (
+            <button key={m.preset} type="button" aria-pressed={m.preset === name} onClick={() => setName(m.preset)}><SmallMap rows={rowsOf(m, m.heads[0]!, "weights")} />{m.preset}</button>
+          ))}
+        </div>
+      ))}
+      <p class="note">The first head of each, by law; a click shows it on the right.</p>
+    </details>
+  );
+}
+
+interface PanelOptions { mixers: MixerView[]; name: string; setName: (name: string) => void; label: string; look: Look; token: number; choose: (t: number) => void }
+
+function Panel({ mixers, name, setName, label, look, token, choose }: PanelOptions) {
   const [at, setAt] = useState(0);
   const mixer = mixers.find((m) => m.preset === name) ?? mixers[0]!;
   const head = mixer.heads[Math.min(at, mixer.heads.length - 1)]!;
   const rows = rowsOf(mixer, head, look);
   const laws = [...new Set(mixers.map((m) => m.law))];
+  const picture = `${look === "weights" ? "effective attention" : "influence"} of ${mixer.preset}: rows are outputs, columns inputs`;
   return (
     <div class="panel" data-preset={mixer.preset}>
       <div class="controls">
@@ -60,13 +87,15 @@ function Panel({ mixers, start, label, look, token, choose }: { mixers: MixerVie
         )}
       </div>
       <p class="summary">{mixer.summary} <span class="quiet">({mixer.source})</span></p>
-      <AttentionMap words={mixer.words} rows={rows} token={token} choose={choose} label={`${look === "weights" ? "effective attention" : "influence"} of ${mixer.preset}: rows are outputs, columns inputs`} />
+      <AttentionMap words={mixer.words} rows={rows} token={token} choose={choose} label={picture} />
+      <MapTools words={mixer.words} rows={rows} label={picture} name={`${label}.${mixer.preset}.${look}`} />
       <Sentence words={mixer.words} row={rows[token] ?? []} token={token} choose={choose} />
       <p class="note">
         State of {head.channels} × {head.features} numbers; memory horizon <b>{num(head.horizon, 3)}</b> tokens
         {(head.unfinished ?? 0) > 0 && <>, and {num(100 * head.unfinished!, 2)} % are not forgotten at the end</>}.
         {head.averaged && look === "weights" && " Channels have maps of their own: these are means of absolute values."}
       </p>
+      {head.eigenvalues && <Figure spec={planeSpec(head.eigenvalues, `of ${mixer.preset} at the last word`)} name={`${label}.${mixer.preset}.eigenvalues`} />}
       {curves(head, mixer.preset).map((spec) => <Figure key={spec.y} spec={spec} name={`${label}.${mixer.preset}.${spec.y.split(" ")[0]}`} height={190} />)}
       <details><summary>equations and options</summary>
         <pre>{mixer.equations.join("\n")}</pre>
@@ -81,6 +110,8 @@ export function Explore({ mixers }: { mixers: MixerView[] }) {
   const [token, choose] = useState(words.length - 1);
   const [look, setLook] = useState<Look>("weights");
   const has = (name: string, fallback: number) => (mixers.some((m) => m.preset === name) ? name : mixers[fallback % mixers.length]!.preset);
+  const [left, setLeft] = useState(has("softmax", 0));
+  const [right, setRight] = useState(has("gla", 1));
   return (
     <section id="explore" aria-labelledby="explore-title">
       <h2 id="explore-title">Any mixer as an attention map</h2>
@@ -93,9 +124,10 @@ export function Explore({ mixers }: { mixers: MixerView[] }) {
         <button type="button" aria-pressed={look === "influence"} onClick={() => setLook("influence")}>what changing a word does</button>
       </div>
       <ShadeLegend />
+      <Gallery mixers={mixers} name={right} setName={setRight} />
       <div class="panels">
-        <Panel mixers={mixers} start={has("softmax", 0)} label="left" look={look} token={token} choose={choose} />
-        <Panel mixers={mixers} start={has("gla", 1)} label="right" look={look} token={token} choose={choose} />
+        <Panel mixers={mixers} name={left} setName={setLeft} label="left" look={look} token={token} choose={choose} />
+        <Panel mixers={mixers} name={right} setName={setRight} label="right" look={look} token={token} choose={choose} />
       </div>
     </section>
   );

@@ -21,6 +21,13 @@ export function num(value: number | null | undefined, digits = 4): string {
   return factor === "1" ? power : minus(factor) + " × " + power;
 }
 
+/** So many digits that values which differ are written differently, up to six; three at least. */
+export function digitsOf(values: number[]): number {
+  const all = [...new Set(values)];
+  for (let digits = 3; digits < 6; ++digits) if (new Set(all.map((v) => num(v, digits))).size === all.length) return digits;
+  return 6;
+}
+
 /** Thousands apart by thin spaces. */
 export const grouped = (value: number): string => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
 

@@ -48,11 +48,17 @@ export function synthetic() {
   put("kinds.cloud", "scatter", names(3).map((name, i) => ({ name, points: [1, 2, 3, 4, 5].map((k) => [wave(i, k), wave(k, i), null, null]) })));
   put("kinds.front", "scatter", names(20).map((name, i) => ({ name, group: i % 2 ? "delta" : "scan", points: [[2 ** (i % 9), 0.5 + 0.4 * wave(i, 2), 0.4, 0.9]] })), {}, { front: true });
   put("kinds.named", "bars", names(2).map((name, i) => ({ name, points: [0, 1].map((x) => [x, 0.5 + 0.1 * (i + x), null, null]) })), { published: [{ name: "preset-0, copying", value: 0.7, where: "table" }] }, { names: ["recall", "copying"] });
+  put("kinds.same", "lines", names(2).map((name) => ({ name, points: [1, 2, 3].map((x) => [x, x * x, null, null]) })));
+  const quantities = names(19).map((_, i) => ({ name: `quantity-${i}`, value: 1 + wave(i, 0), low: null, high: null, n: 1, unit: "nats" }));
+  put("kinds.many", "bars", [], { rule: "quantity-0 minus quantity-1 is at most 1", measured: [...quantities, { ...quantities[0], name: "quantity-0 minus quantity-1", value: 0.1 }] }, { y: "nats" });
   put("kinds.unknown", "violin", [{ name: "only", points: [[1, 2, 2, 2], [2, null, null, null], [3, 4, 4, 4]] }]);
   put("kinds.hostile", "lines", [{ name: "</script><b>bold</b>", points: [[1, 1, 1, 1], [2, 2, 2, 2]] }], { statement: "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>" });
   writeFileSync(join(path, "newer.json"), JSON.stringify({ ...base, schema: 2 }));
   return path;
 }
+
+/** Limits of time are for a machine of its own; one that others use may be half as fast. */
+export const SLOWER = 2;
 
 let browser;
 export async function chromiumBrowser() {
@@ -85,6 +91,12 @@ export async function expectAccessible(page, what) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], what);
+}
+
+/** The file that a button gives. */
+export async function savedFrom(page, place, name) {
+  const [download] = await Promise.all([page.waitForEvent("download"), place.getByRole("button", { name }).click()]);
+  return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
 }
 
 /** Nothing is wider than the window, and no text of a figure is cut off. */

@@ -1,8 +1,8 @@
 // The page of the study in Chromium.
 import assert from "node:assert/strict";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import test, { after } from "node:test";
-import { closeBrowser, expectAccessible, expectWhole, folder, isomer, keptFolder, numbers, open, report, resultsIn, synthetic } from "./pages.mjs";
+import { closeBrowser, expectAccessible, expectWhole, folder, isomer, keptFolder, numbers, open, report, resultsIn, savedFrom, SLOWER, synthetic } from "./pages.mjs";
 
 const kept = resultsIn(keptFolder);
 const keptPage = report("kept.html", keptFolder);
@@ -30,8 +30,11 @@ test("every claim has its verdict, numbers and figure", async () => {
     assert.equal(await claim.locator("dt", { hasText: /^why$/ }).count(), result.verdict === "holds" ? 0 : 1, `${result.id} says why it does not hold`);
     assert.doesNotMatch(await claim.locator("figure svg.plot").textContent(), /learning rate/, `${result.id} has no learning rates in its figure`);
     const caption = await claim.locator("figcaption").innerText();
-    if (result.figure.caption) assert.ok(caption.includes(result.figure.caption), result.id);
-    else assert.match(caption, /^“.+” .* is the largest and “.+” .* the smallest|^All are /, `${result.id} says what to see`);
+    assert.ok(caption.includes(result.figure.caption.replace(/\.$/, "")), result.id);
+    if (result.figure.series.length === 0) assert.match(caption, /“.+” .* is the largest and “.+” .* the smallest|[Aa]ll are /, `${result.id} says what to see`);
+    // Sizes of effects, as the rule found them.
+    const sizes = result.why.split("; ").slice(0, 3).flatMap((clause) => /^.* is (-?[\d.]+(?:e[+-]?\d+)?)(?: \[.*\])?$/.exec(clause)?.[1] ?? []).map(Number);
+    assert.deepEqual(await numbers(row.locator('td[data-label="ours"] data')), sizes, `${result.id} has the sizes of its effects`);
   }
   assert.deepEqual(troubles, []);
 });
@@ -84,6 +87,44 @@ test("any two mixers stand beside each other as attention maps", async () => {
   assert.deepEqual(troubles, []);
 });
 
+test("all mixers are seen at one look, and a map is saved", async () => {
+  const { page, troubles } = await open(keptPage);
+  const data = JSON.parse(await page.locator("#data").textContent());
+  await page.locator(".gallery summary").click();
+  assert.equal(await page.locator(".gallery button").count(), data.mixers.length);
+  await page.locator(".gallery button", { hasText: /^gated-deltanet$/ }).click();
+  const right = page.locator("#explore .panel").nth(1), mixer = data.mixers.find((one) => one.preset === "gated-deltanet");
+  assert.equal(await right.getAttribute("data-preset"), mixer.preset);
+  const csv = await savedFrom(page, right.locator(".tools").first(), /^CSV/);
+  assert.equal(csv.name, "right.gated-deltanet.weights.csv");
+  assert.deepEqual(csv.text.trim().split("\n").slice(1).map((line) => Number(line.split(",").at(-1))), mixer.heads[0].matrix.flat());
+  const svg = await savedFrom(page, right.locator(".tools").first(), /^SVG/);
+  assert.equal((svg.text.match(/<title>/g) ?? []).length, mixer.heads[0].matrix.flat().length);
+  const plane = right.locator('figure[data-kind="plane"]');
+  await plane.getByRole("button", { name: /^data/ }).click();
+  assert.deepEqual(await numbers(plane.locator("tbody data")), mixer.heads[0].eigenvalues.flat(), "eigenvalues in the plane");
+  assert.deepEqual(troubles, []);
+});
+
+test("recall against state leads with every preset, and something stands in its place until it is measured", async () => {
+  const base = kept.find((result) => result.id === "metala.state"), path = `${folder}/recall`, put = (id, more) => writeFileSync(`${path}/${id}.json`, JSON.stringify({ ...base, id, ...more }));
+  mkdirSync(path, { recursive: true });
+  put("metala.state", {});
+  const before = await open(report("before.html", path, "--kept", path));
+  assert.equal(await before.page.locator("#figures article").count(), 1);
+  assert.match(await before.page.locator("#figures .note").innerText(), /until there is a result of across\.recall-state/i);
+  const names = Array.from({ length: 41 }, (_, i) => `preset-${i}`);
+  const series = names.map((name, i) => ({ name, group: i % 2 ? "delta" : "scan", points: [[2 ** (8 + (i % 5)), i % 3 ? 0.99 : i / 41, 0.2, 1]] }));
+  put("across.recall-state", { source: "across", figure: { kind: "scatter", x: "state, bytes", y: "accuracy", caption: "Every preset.", front: true, series } });
+  const { page, troubles } = await open(report("after.html", path, "--kept", path));
+  const lead = page.locator('figure[data-figure="lead.across.recall-state"]');
+  assert.equal(await page.locator("#figures .note").count(), 0);
+  const text = await lead.locator("svg text").allTextContents();
+  assert.deepEqual(names.filter((name) => !text.includes(name)), [], "every preset is named, where many lie together, too");
+  await expectWhole(page, 1280);
+  assert.deepEqual(troubles, []);
+});
+
 test("claims can be shown by verdict", async () => {
   const { page } = await open(keptPage);
   await page.locator(".filters button", { hasText: "fails" }).click();
@@ -96,16 +137,12 @@ test("a figure is saved as SVG and as CSV", async () => {
   const { page } = await open(keptPage);
   const result = kept.find((r) => r.id === "large-prompt.slope");
   const figure = page.locator('figure[data-figure="large-prompt.slope"]');
-  const saved = async (name) => {
-    const [download] = await Promise.all([page.waitForEvent("download"), figure.getByRole("button", { name }).click()]);
-    return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
-  };
-  const svg = await saved(/^SVG/);
+  const svg = await savedFrom(page, figure, /^SVG/);
   assert.equal(svg.name, "large-prompt.slope.svg");
   assert.ok(!svg.text.includes("var(--"), "colours are written out");
   const parsed = await page.evaluate((text) => new DOMParser().parseFromString(text, "image/svg+xml").querySelectorAll("path").length, svg.text);
   assert.ok(parsed > 5);
-  const csv = await saved(/^CSV/);
+  const csv = await savedFrom(page, figure, /^CSV/);
   const rows = csv.text.trim().split("\n").slice(1).map((line) => line.split(",").slice(1).map(Number));
   assert.deepEqual(rows, result.figure.series.flatMap((s) => s.points));
 });
@@ -150,6 +187,12 @@ test("every kind of figure is drawn, and hostile text stays text", async () => {
   assert.match(await page.locator('figure[data-figure="kinds.named"] svg').textContent(), /copying/);
   assert.equal(await page.locator('article[id="kinds.named"] tr[data-quantity="preset-0, copying"] data').count(), 2, "ours beside the published one");
   assert.ok((await count("lines", "path")) >= 24);
+  assert.equal(await count("same", 'path[stroke-dasharray="7 7"]'), 1, "of two lines that are one, both are seen");
+  const many = page.locator('article[id="kinds.many"]');
+  assert.equal(await many.locator("tr[data-quantity]:visible").count(), 3, "of many quantities those of the rule are shown");
+  await many.locator("details summary").first().click();
+  assert.equal(await many.locator("tr[data-quantity]:visible").count(), 20);
+  assert.equal(await many.locator("svg.plot").getByText("quantity-0 minus").count(), 0, "a difference is on no axis of values");
   assert.ok((await page.locator('figure[data-figure="kinds.loglog"] svg').innerHTML()).includes("slope"));
   assert.equal(await page.locator('figure[data-figure="kinds.unknown"] svg.plot').count(), 1);
   assert.equal(await page.evaluate(() => window.broken), undefined);
@@ -177,7 +220,7 @@ test("the theme can be changed", async () => {
   assert.notEqual(await background(), dark);
 });
 
-test("it is small, paints soon, and nothing moves", async () => {
+test("it is small, paints soon, and nothing moves", async (t) => {
   assert.ok(statSync(keptPage).size < 5e6);
   let best = Infinity;
   // Other work on the machine only delays it.
@@ -192,7 +235,8 @@ test("it is small, paints soon, and nothing moves", async () => {
     best = Math.min(best, seen.paint);
     await page.close();
   }
-  assert.ok(best < 1000, `first paint after ${best} ms`);
+  t.diagnostic(`first paint after ${best} ms`);
+  assert.ok(best < 1000 * SLOWER, `first paint after ${best} ms`);
 });
 
 test("data that the page does not know is a sentence", async () => {

@@ -194,7 +194,7 @@ Claim masking() {
        .figure = {.kind = "lines",
                   .x = "keys hidden",
                   .y = "accuracy",
-                  .caption = "What a query loses with its neighbours, and with as many others."},
+                  .caption = "Where the lines of a model part, its neighbours matter more to a query than as many other keys."},
        .otherwise = "size: 9 of 49 squares are too few to be missed, whichever they are, and the rule asks for 3 x 3; the figure "
                     "shows the effect at 25 keys, where neighbours cost more than as many others in both models. The source has "
                     "196 squares",

@@ -89,7 +89,10 @@ Claim fixed_decay() {
       .rule = all_of({at_least("fixed, growth a token", 1.04), at_most("fixed, growth a token", 1.06),
                       at_most("dynamic, T = 256", 1), at_most("largest error", 1e-9)}),
       .published = {{.name = "unbounded parameters for fixed decay", .where = "condition C2, section 4"}},
-      .figure = {.kind = "loglog", .x = "tokens", .y = "largest key", .caption = "A fixed decay has to shout at the past."},
+      .figure = {.kind = "loglog",
+                 .x = "tokens",
+                 .y = "largest key",
+                 .caption = "To reach far back, a fixed decay needs keys that grow without bound; a dynamic one does not."},
       .measure = [](const Budget&, Context& context, Evidence& found) {
         const double alpha = 0.95;
         double error = 0, first = 0, last = 0;

@@ -287,7 +287,7 @@ Claim orders() {
        .figure = {.kind = "lines",
                   .x = "order",
                   .y = "bits per byte",
-                  .caption = "Orders of the series on the way to softmax, the line across.",
+                  .caption = "Order by order the loss comes down to that of softmax, the line across.",
                   .levels = {"softmax"}},
        .units = {{"softmax", "bits per byte"}, {"order 10", "bits per byte"}},
        .full_only = true},

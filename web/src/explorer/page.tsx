@@ -1,6 +1,7 @@
 // The page of `isomer explore`: a text, and two sides that read it.
 import { useEffect, useState } from "preact/hooks";
 import type { ExploreData } from "../data.ts";
+import { ShadeLegend } from "../figure/map.tsx";
 import { ThemeButton } from "../parts.tsx";
 import { Panel } from "./panel.tsx";
 
@@ -52,6 +53,7 @@ export function Explorer({ data }: { data: ExploreData }) {
           </div>
         </div>
       </header>
+      <ShadeLegend />
       <div class="panels">
         <Panel shared={shared} start={data.left} side="left" />
         <Panel shared={shared} start={data.right} side="right" />

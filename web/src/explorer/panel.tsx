@@ -1,8 +1,8 @@
 // One of two sides: a mixer or the run, on the text of the page.
 import { useEffect, useState } from "preact/hooks";
 import type { ExploreData } from "../data.ts";
-import { line, Sentence } from "../explore.tsx";
-import { AttentionMap, shade } from "../figure/map.tsx";
+import { line, Sentence, SmallMap } from "../explore.tsx";
+import { AttentionMap, MapTools, shade } from "../figure/map.tsx";
 import { Figure } from "../figure/view.tsx";
 import { num } from "../format.ts";
 import { Value } from "../parts.tsx";
@@ -20,39 +20,55 @@ const visible = (word: string): string => word.replaceAll(" ", "␣").replaceAll
 
 const rowsOf = (view: HeadView): number[][] => view.matrix.map((row) => row.map((v) => v ?? 0));
 
-function Map({ view, words, token, choose, name, streaming }: { view: HeadView; words: string[]; token: number; choose: (t: number) => void; name: string; streaming: boolean }) {
+function Map({ view, words, token, choose, name, side, streaming }: { view: HeadView; side: string; words: string[]; token: number; choose: (t: number) => void; name: string; streaming: boolean }) {
   const rows = streaming ? rowsOf(view).slice(0, token + 1) : rowsOf(view), T = words.length, label = `effective attention of ${name}: rows are outputs, columns inputs`;
+  const tools = <MapTools words={words} rows={rows} label={label} name={`${side}.${name}.weights`} />;
   if (T <= FEW) {
     // Rows that are still to come keep their place.
     const all = [...rows, ...Array.from({ length: T - rows.length }, () => [] as number[])];
-    return <AttentionMap words={words} rows={all} token={token} choose={choose} label={label} />;
+    return <><AttentionMap words={words} rows={all} token={token} choose={choose} label={label} />{tools}</>;
   }
   const fill = shade(rows);
   return (
-    <div class="large-map">
-      <Pixels rows={T} columns={T} colour={(t, s) => (rows[t]?.[s] === undefined ? null : fill(t, rows[t]![s]!))} label={label} mark={token} choose={choose}
-        say={(t, s) => (rows[t]?.[s] === undefined ? "" : weightText(words, t, s, rows[t]![s]!))} />
+    <>
+      <div class="large-map">
+        <Pixels rows={T} columns={T} colour={(t, s) => (rows[t]?.[s] === undefined ? null : fill(t, rows[t]![s]!))} label={label} mark={token} choose={choose}
+          say={(t, s) => (rows[t]?.[s] === undefined ? "" : weightText(words, t, s, rows[t]![s]!))} />
+      </div>
+      {tools}
+    </>
+  );
+}
+
+/** All heads of a layer, small; one may be chosen. */
+function Heads({ question, layers, layer, head, choose }: { question: Question; layers: View["layers"]; layer: number; head: number | null; choose: (head: number) => void }) {
+  const { data } = useAnswer("maps", question);
+  const heads = layers[layer]!.heads, several = new Set(heads.map((h) => h.law)).size > 1;
+  return (
+    <div class="heads" role="group" aria-label={layers.length > 1 ? `heads of layer ${layer}` : "heads"}>
+      {heads.map((one, i) => (
+        <button key={i} type="button" aria-pressed={i === head} onClick={() => choose(i)}>
+          <SmallMap rows={data?.layer === layer && data.heads[i] ? rowsOf(data.heads[i]) : []} />
+          {several ? `${one.law} ` : "head "}{one.head + 1}
+        </button>
+      ))}
     </div>
   );
 }
 
-/** All heads of the layer, small; one is chosen. */
-function Heads({ question, view, choose }: { question: Question; view: View; choose: (head: number) => void }) {
-  const { data } = useAnswer("maps", question);
-  const heads = view.layers[view.layer]!.heads;
-  const laws = new Set(heads.map((h) => h.law)).size > 1;
+/** The heads of every layer, asked for when somebody looks. */
+function AllLayers({ question, view, choose }: { question: Question; view: View; choose: (layer: number, head: number) => void }) {
+  const [open, setOpen] = useState(false);
   return (
-    <div class="heads" role="group" aria-label="heads">
-      {heads.map((head, i) => {
-        const rows = data?.heads[i] ? rowsOf(data.heads[i]) : [], fill = shade(rows);
-        return (
-          <button key={i} type="button" aria-pressed={i === view.head} onClick={() => choose(i)}>
-            <Pixels rows={Math.max(rows.length, 1)} columns={Math.max(rows.length, 1)} colour={(t, s) => (rows[t]?.[s] === undefined ? null : fill(t, rows[t]![s]!))} height={56} />
-            {laws ? `${head.law} ` : "head "}{head.head + 1}
-          </button>
-        );
-      })}
-    </div>
+    <details class="layers" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>every head of all {view.layers.length} layers</summary>
+      {open && view.layers.map((layer, i) => (
+        <div key={i} class="layer-row">
+          <span>{i} {layer.preset}</span>
+          <Heads question={{ ...question, layer: i, head: 0 }} layers={view.layers} layer={i} head={i === view.layer ? view.head : null} choose={(head) => choose(i, head)} />
+        </div>
+      ))}
+    </details>
   );
 }
 
@@ -131,14 +147,15 @@ function Looks({ shared, mixer, view, asked, side }: { shared: Shared; mixer: Re
     <>
       <h2 class="sr">{side}: {view.preset}</h2>
       <p class="summary">{view.summary} <span class="quiet">({view.source})</span></p>
-      <Map view={head} words={words} token={token} choose={shared.choose} name={view.preset} streaming={shared.streaming} />
+      <Map view={head} words={words} token={token} choose={shared.choose} name={view.preset} side={side} streaming={shared.streaming} />
       <Sentence words={words} row={rowsOf(head)[token] ?? []} token={token} choose={shared.choose} />
       <p class="note horizon">
         State of {head.channels} × {head.features} numbers; memory horizon <Value of={head.horizon} digits={3} /> tokens
         {(head.unfinished ?? 0) > 0 && <>, and {num(100 * head.unfinished!, 2)} % are not forgotten at the end</>}.
         {head.averaged && " Channels have maps of their own: these are means of absolute values."}
       </p>
-      {view.layers[view.layer]!.heads.length > 1 && <Heads question={question} view={view} choose={mixer.setHead} />}
+      {view.layers[view.layer]!.heads.length > 1 && <Heads question={question} layers={view.layers} layer={view.layer} head={view.head} choose={mixer.setHead} />}
+      {view.layers.length > 1 && <AllLayers question={question} view={view} choose={(layer, head) => { mixer.setLayer(layer); mixer.setHead(head); }} />}
       {view.options.length > 0 && <section aria-label={`options of ${view.preset}`}><h3>Options</h3><OptionControls options={view.options} T={words.length} side={side} change={mixer.set} /></section>}
       <section aria-label={`equations of ${view.preset}`}><h3>Equations</h3><Equations lines={view.equations} question={at} head={view.layers[view.layer]!.heads[view.head]!.head} words={words} /></section>
       <StateView question={at} words={words} name={view.preset} side={side} />

@@ -1,9 +1,9 @@
 // The state of a head: what a token leaves of it and writes to it, its eigenvalues, and how it goes over time.
 import { line } from "../explore.tsx";
+import { planeSpec } from "../figure/plane.tsx";
 import type { Spec } from "../figure/spec.ts";
 import { diverging, sequential } from "../figure/theme.ts";
 import { Figure } from "../figure/view.tsx";
-import { num } from "../format.ts";
 import { Value } from "../parts.tsx";
 import { type Curves, type Question, type State, useAnswer } from "./ask.ts";
 import { Pixels } from "./pixels.tsx";
@@ -27,23 +27,6 @@ function Part({ name, rows, most, complex, note }: { name: string; rows: Grid; m
       <p><b>{name}</b> {note}</p>
       <Pixels rows={grid.length} columns={columns} colour={colour} label={`${name} of the state, ${rows.length} by ${rows[0]!.length} numbers`} height={Math.min(150, Math.max(56, grid.length * 5))} />
     </div>
-  );
-}
-
-/** In the complex plane, with the circle that nothing grows beyond. */
-function Eigenvalues({ values }: { values: [number | null, number | null][] }) {
-  const seen = new Map<string, [number, number]>();
-  for (const [re, im] of values) seen.set(`${(re ?? 0).toFixed(2)},${(im ?? 0).toFixed(2)}`, [re ?? 0, im ?? 0]);
-  const most = Math.max(1, ...[...seen.values()].map(([re, im]) => Math.hypot(re, im))), at = (v: number) => (90 * v) / most;
-  return (
-    <figure class="eigenvalues">
-      <svg viewBox="-100 -100 200 200" role="img" aria-label={`${values.length} eigenvalues in the complex plane, the largest of size ${num(Math.max(...[...seen.values()].map(([re, im]) => Math.hypot(re, im))), 3)}`}>
-        <line x1="-98" x2="98" stroke="var(--line)" /><line y1="-98" y2="98" stroke="var(--line)" />
-        <circle r={at(1)} fill="none" stroke="var(--muted)" stroke-dasharray="3 3" />
-        {[...seen].map(([key, [re, im]]) => <circle key={key} cx={at(re)} cy={-at(im)} r="3.2" fill="var(--s1)" fill-opacity="0.65" />)}
-      </svg>
-      <figcaption>Eigenvalues of Λ at the token: inside the circle the state fades, beyond it grows.</figcaption>
-    </figure>
   );
 }
 
@@ -75,7 +58,6 @@ function Moment({ state, curves, word }: { state: State; curves?: Curves; word: 
         <Part name="kept" note="of before" rows={kept} most={most} complex={state.complex} />
         <Part name="written" note="by the token" rows={written} most={most} complex={state.complex} />
         {!state.complex && <Part name="state" note="is their sum" rows={after} most={most} complex={false} />}
-        {state.eigenvalues && <Eigenvalues values={state.eigenvalues} />}
       </div>
       {curves?.kept.some((share) => (share ?? 0) > 1.001) && <p class="note">What divides the output is in this state, so that a token may make it larger than it was.</p>}
       {state.complex && <p class="note">Its numbers are complex: sizes are shown.</p>}
@@ -92,7 +74,12 @@ export function StateView({ question, words, name, side }: { question: Question;
       <h3>The state</h3>
       {problem && <p class="problem">{problem}</p>}
       {state.data && <Moment state={state.data} curves={curves.data} word={words[state.data.token] ?? ""} />}
-      {curves.data && <div class="small-figures">{curveSpecs(curves.data, name).map((spec) => <Figure key={spec.y} spec={spec} name={`${side}.${spec.y.replaceAll(" ", "-")}`} height={170} />)}</div>}
+      {curves.data && (
+        <div class="small-figures">
+          {curveSpecs(curves.data, name).map((spec) => <Figure key={spec.y} spec={spec} name={`${side}.${spec.y.replaceAll(" ", "-")}`} height={170} />)}
+          {state.data?.eigenvalues && <Figure spec={planeSpec(state.data.eigenvalues, `at “${words[state.data.token] ?? ""}”`)} name={`${side}.eigenvalues`} />}
+        </div>
+      )}
     </section>
   );
 }

@@ -18,7 +18,7 @@ function logAxes(spec: Spec): { x: boolean; y: boolean } {
   const positive = xs.every((x) => x > 0);
   const wide = (values: number[], ratio: number) => values.every((v) => v > 0) && Math.max(...values) / Math.min(...values) > ratio;
   if (spec.kind === "loglog") return { x: positive, y: ys.some((y) => y > 0) };
-  if (spec.kind === "scatter") return { x: wide(xs, 30), y: wide(ys, 1000) };
+  if (spec.kind === "scatter") return { x: wide(xs, 10), y: wide(ys, 1000) };
   return { x: geometric(xs), y: spec.logY === true && ys.some((y) => y > 0) };
 }
 
@@ -74,8 +74,15 @@ function layoutOf(spec: Spec, width: number, wanted: number): Layout {
   return { area: { left, right, top, bottom }, x, y, items, direct, legend, height };
 }
 
-function Curve({ series, i, layout, fit }: { series: Series; i: number; layout: Layout; fit: boolean }) {
-  const { x, y } = layout;
+/** A line that lies on an earlier one is dashed, so that both are seen. */
+function liesOnAnother(all: Series[], i: number, { y }: Layout): boolean {
+  const here = all[i]!.points;
+  const alike = (other: Point[]) => here.length > 1 && other.length === here.length && here.every((p, n) => other[n]!.x === p.x && Math.abs(y.at(other[n]!.y) - y.at(p.y)) < 1);
+  return all.slice(0, i).some((other) => alike(other.points));
+}
+
+function Curve({ all, i, layout, fit }: { all: Series[]; i: number; layout: Layout; fit: boolean }) {
+  const { x, y } = layout, series = all[i]!, dashes = liesOnAnother(all, i, layout) ? "7 7" : dash(i);
   const shown = y.log ? series.points.filter((p) => p.y > 0) : series.points;
   const line = lineShape<Point>((p) => x.at(p.x), (p) => y.at(p.y))(shown) ?? "";
   const band = shown.some((p) => p.high > p.low) ? areaShape<Point>((p) => x.at(p.x), (p) => y.at(p.low), (p) => y.at(p.high))(shown) : null;
@@ -90,7 +97,7 @@ function Curve({ series, i, layout, fit }: { series: Series; i: number; layout: 
           stroke={colour(i)} stroke-width={1} stroke-dasharray="2 4" opacity={0.8}
         />
       )}
-      <path d={line} fill="none" stroke={colour(i)} stroke-width={few ? 2 : 1.5} stroke-dasharray={dash(i)} stroke-linejoin="round" />
+      <path d={line} fill="none" stroke={colour(i)} stroke-width={few ? 2 : 1.5} stroke-dasharray={dashes} stroke-linejoin="round" />
       {few && shown.map((p) => <Marker key={p.x} i={i} x={x.at(p.x)} y={y.at(p.y)} />)}
       {y.log && series.points.filter((p) => p.y <= 0).map((p) => (
         <g key={p.x}>
@@ -138,7 +145,7 @@ export function drawCurves(spec: Spec, width: number, wanted: number): Drawing {
       {layout.legend && <Legend items={layout.items} width={width - 8} lines />}
       <Axes area={area} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
       <Levels spec={spec} layout={layout} />
-      {spec.series.map((s, i) => <Curve key={s.name} series={s} i={i} layout={layout} fit={spec.fits ?? false} />)}
+      {spec.series.map((s, i) => <Curve key={s.name} all={spec.series} i={i} layout={layout} fit={spec.fits ?? false} />)}
       {layout.direct && <EndLabels spec={spec} layout={layout} />}
     </g>
   );
@@ -148,16 +155,26 @@ export function drawCurves(spec: Spec, width: number, wanted: number): Drawing {
 interface Box { x: number; y: number; w: number; h: number }
 const meet = (a: Box, b: Box): boolean => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 
-/** Names beside dots where there is room; the others are found by pointing, and in the table. */
-function dotLabels(dots: { x: number; y: number; name: string; i: number }[], area: Area) {
+interface Dot { x: number; y: number; name: string }
+
+/** Places for a name of that width around a dot: beside it, above, below, then further and further off. */
+function placesAround({ x, y }: Dot, w: number): [number, number][] {
+  const near: [number, number][] = [[x + 8, y - 6], [x - 8 - w, y - 6], [x - w / 2, y - 20], [x - w / 2, y + 8]];
+  const rings = [16, 30, 44, 58, 72, 86].flatMap((r): [number, number][] =>
+    [[x + 10, y + r], [x - 10 - w, y + r], [x + 10, y - r - 12], [x - 10 - w, y - r - 12], [x + r, y + r / 2], [x - r - w, y + r / 2], [x + r, y - r / 2 - 12], [x - r - w, y - r / 2 - 12]]);
+  return [...near, ...rings];
+}
+
+/** Names by their dots where there is room, with a line to those that had to go further; the others are found by pointing, and in the table. */
+function dotLabels<D extends Dot>(dots: D[], area: Area) {
   const taken: Box[] = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, w: 10, h: 10 }));
   return dots.flatMap((dot) => {
-    const w = textWidth(dot.name, 11), h = 12;
-    const places = [[dot.x + 8, dot.y - 6], [dot.x - 8 - w, dot.y - 6], [dot.x - w / 2, dot.y - 20], [dot.x - w / 2, dot.y + 8]] as const;
-    const free = places.map(([x, y]) => ({ x, y, w, h })).find((box) => box.x >= area.left && box.x + w <= area.right && box.y >= area.top - 8 && box.y + h <= area.bottom && !taken.some((other) => meet(box, other)));
+    const w = textWidth(dot.name, 11) + 3, h = 12;
+    const free = placesAround(dot, w).map(([x, y]) => ({ x, y, w, h })).find((box) => box.x >= area.left && box.x + w <= area.right && box.y >= area.top - 8 && box.y + h <= area.bottom && !taken.some((other) => meet(box, other)));
     if (!free) return [];
     taken.push(free);
-    return [{ ...dot, tx: free.x, ty: free.y + 10 }];
+    const end = { x: Math.min(Math.max(dot.x, free.x), free.x + w), y: free.y > dot.y ? free.y + 1 : free.y + h };
+    return [{ ...dot, tx: free.x, ty: free.y + 10, line: Math.hypot(end.x - dot.x, end.y - dot.y) > 12 ? end : null }];
   });
 }
 
@@ -173,7 +190,7 @@ function frontOf(dots: { x: number; y: number }[]): string {
 }
 
 export function drawScatter(spec: Spec, width: number, wanted: number): Drawing {
-  const layout = layoutOf(spec, width, wanted + 60);
+  const layout = layoutOf(spec, width, wanted + (spec.series.length > 24 ? 160 : 60));
   const { area, x, y } = layout;
   const alone = spec.series.every((s) => s.points.length === 1), groups = scatterGroups(spec);
   // With many series colours tell nothing apart; groups do, and names.
@@ -186,7 +203,12 @@ export function drawScatter(spec: Spec, width: number, wanted: number): Drawing 
       {spec.front && <path d={frontOf(dots)} fill="none" stroke="var(--muted)" stroke-width={1.4} stroke-dasharray="5 4" />}
       {dots.map((d) => d.p.high > d.p.low && <line key={`w${d.i},${d.x}`} x1={d.x} x2={d.x} y1={y.at(d.p.low)} y2={y.at(d.p.high)} stroke={colour(look(d.i))} stroke-opacity={0.45} stroke-width={1.5} />)}
       {dots.map((d) => <Marker key={`${d.i},${d.x},${d.y}`} i={look(d.i)} x={d.x} y={d.y} />)}
-      {alone && dotLabels(dots, area).map((d) => <text key={d.name} x={d.tx} y={d.ty} font-size="11" fill="var(--ink)">{d.name}</text>)}
+      {alone && dotLabels(dots, area).map((d) => (
+        <g key={d.name}>
+          {d.line && <line x1={d.x} y1={d.y} x2={d.line.x} y2={d.line.y} stroke="var(--muted)" stroke-opacity={0.5} />}
+          <text x={d.tx} y={d.ty} font-size="11" fill="var(--ink)" stroke="var(--surface)" stroke-width={3} paint-order="stroke">{d.name}</text>
+        </g>
+      ))}
     </g>
   );
   const targets = dots.map((d) => ({

@@ -1,6 +1,8 @@
 // An attention map: a row for each output, a column for each input, nothing above the diagonal.
+import { render } from "preact";
 import { num } from "../format.ts";
 import { Svg } from "./frame.tsx";
+import { csvCell, SaveButtons } from "./saving.tsx";
 import { textWidth } from "./scales.ts";
 import { diverging } from "./theme.ts";
 
@@ -26,6 +28,17 @@ export function ShadeLegend() {
 export function Cells({ rows, cell }: { rows: number[][]; cell: number }) {
   const fill = shade(rows);
   return <g>{rows.flatMap((row, t) => row.map((v, s) => <rect key={`${t},${s}`} x={cell * s} y={cell * t} width={cell - 1} height={cell - 1} fill={fill(t, v)} />))}</g>;
+}
+
+/** The files of a map: as it is drawn, and a line for each weight. */
+export function MapTools({ words, rows, label, name }: { words: string[]; rows: number[][]; label: string; name: string }) {
+  const picture = (): SVGElement => {
+    const host = document.createElement("div");
+    render(<AttentionMap words={words} rows={rows} label={label} />, host);
+    return host.querySelector("svg")!;
+  };
+  const table = () => ["output,input,output word,input word,weight", ...rows.flatMap((row, t) => row.map((v, s) => [t + 1, s + 1, csvCell(words[t]!), csvCell(words[s]!), v].join(",")))].join("\n") + "\n";
+  return <p class="tools"><SaveButtons name={name} svg={picture} csv={table} /></p>;
 }
 
 interface MapOptions { words: string[]; rows: number[][]; label: string; token?: number; choose?: (t: number) => void; cell?: number }

@@ -2,6 +2,7 @@
 import { drawBars, drawIntervals, drawMatrix } from "./blocks.tsx";
 import { drawCurves, drawScatter } from "./curves.tsx";
 import { type Drawing, Svg } from "./frame.tsx";
+import { drawPlane } from "./plane.tsx";
 import { describe, type Spec } from "./spec.ts";
 
 export function draw(spec: Spec, width: number, height = 290): Drawing {
@@ -10,6 +11,7 @@ export function draw(spec: Spec, width: number, height = 290): Drawing {
     case "matrix": return drawMatrix(spec, width);
     case "scatter": return drawScatter(spec, width, height);
     case "intervals": return drawIntervals(spec, width);
+    case "plane": return drawPlane(spec, width);
     default: return drawCurves(spec, width, height);
   }
 }

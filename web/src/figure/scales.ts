@@ -14,6 +14,8 @@ export interface AxisOptions {
   room: number;
   /** The axis begins at zero. */
   zero?: boolean;
+  /** The axis ends where the values do. */
+  exact?: boolean;
 }
 
 const decade = (power: number): string => (Math.abs(power) <= 3 ? String(Number(`1e${power}`)) : "10" + superscript(power));
@@ -60,7 +62,7 @@ export function axisOf(values: number[], options: AxisOptions): Axis {
   if (options.zero || (low > 0 && low < 0.5 * high)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
   if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
   const scale = scaleLinear([low, high], range);
-  if (!prefer) scale.nice(Math.min(count, 6));
+  if (!prefer && !options.exact) scale.nice(Math.min(count, 6));
   const at = (v: number) => scale(v);
   const ticks = preferred(prefer, at, room) ?? scale.ticks(Math.min(count, 6)).map((value) => ({ value, label: num(value) }));
   const [a = low, b = high] = scale.domain();

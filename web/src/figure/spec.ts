@@ -1,10 +1,11 @@
 // A figure as data: what it shows, apart from how it is drawn.
 import type { FigureData, Measured, Num, Result } from "../data.ts";
-import { num } from "../format.ts";
+import { digitsOf, num } from "../format.ts";
+import { csvCell } from "./saving.tsx";
 
 export interface Point { x: number; y: number; low: number; high: number }
 export interface Series { name: string; points: Point[]; group?: string }
-export type Kind = "lines" | "loglog" | "bars" | "matrix" | "scatter" | "intervals";
+export type Kind = "lines" | "loglog" | "bars" | "matrix" | "scatter" | "intervals" | "plane";
 
 export interface Spec {
   kind: Kind;
@@ -38,9 +39,12 @@ function seriesOf(figure: FigureData): Series[] {
 /** What a search has chosen: shown in no figure, and folded in tables. */
 export const isRate = (m: Measured): boolean => m.unit === "learning rate" || m.name.startsWith("learning rate of ");
 
+const isDifference = (m: Measured): boolean => m.name.includes(" minus ");
+
 /** Quantities on one axis say something only if they are of one kind: that of the figure if it has one, else of the first. */
 function comparable(result: Result): Measured[] {
-  const values = result.measured.filter((m) => m.value !== null && !isRate(m));
+  const all = result.measured.filter((m) => m.value !== null && !isRate(m)), whole = all.filter((m) => !isDifference(m));
+  const values = whole.length >= 2 ? whole : all;
   const unit = result.figure.y || values[0]?.unit;
   const alike = values.filter((m) => m.unit === unit);
   if (alike.length < 2) return [];
@@ -51,19 +55,28 @@ function comparable(result: Result): Measured[] {
 
 const publishedOf = (result: Result): Map<string, number> => new Map(result.published.flatMap((p) => (p.value === null ? [] : [[p.name, p.value] as const])));
 
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
 /** What to see first: the largest and the smallest. */
 function extremes(all: { name: string; value: number }[]): string {
   const sorted = [...all].sort((a, b) => b.value - a.value), most = sorted[0]!, least = sorted.at(-1)!;
-  const told = (one: { name: string; value: number }) => `“${one.name}” (${num(one.value, 3)})`;
-  return most.value === least.value ? `All are ${num(most.value, 3)}` : `${told(most)} is the largest and ${told(least)} the smallest`;
+  const digits = digitsOf([most.value, least.value]);
+  const told = (one: { name: string; value: number }) => `“${one.name}” (${num(one.value, digits)})`;
+  if (most.value === least.value) return `all are ${num(most.value, 3)}`;
+  return `${told(most)} is the largest and ${told(least)} the smallest`;
 }
+
+const MANY = 12; // quantities that are found faster in order
 
 function intervalsOf(result: Result, shown: Measured[]): Spec {
   const published = publishedOf(result);
+  if (shown.length > MANY) shown = [...shown].sort((a, b) => b.value! - a.value!);
   const series = shown.map((m) => ({ name: m.name, points: [{ x: m.value!, y: 0, low: m.low ?? m.value!, high: m.high ?? m.value! }] }));
   const seeds = shown.some((m) => m.n > 1) ? ", with their intervals over seeds" : "";
   const known = [...published.keys()].some((name) => series.some((s) => s.name === name)) ? "; diamonds are published" : "";
-  const caption = result.figure.caption || `${extremes(series.map((s) => ({ name: s.name, value: s.points[0]!.x })))}${seeds}${known}.`;
+  const seen = extremes(series.map((s) => ({ name: s.name, value: s.points[0]!.x })));
+  const own = result.figure.caption.replace(/\.$/, "");
+  const caption = own ? `${own}${own.includes(":") ? ";" : ":"} ${seen}.` : sentence(`${seen}${seeds}${known}`);
   return { kind: "intervals", x: shown[0]?.unit ?? "", y: "", series, caption, published };
 }
 
@@ -77,7 +90,7 @@ export function specOf(result: Result): Spec | null {
   }
   const kind = KINDS.find((k) => k === figure.kind) ?? "lines";
   const ends = series.map((s) => ({ name: s.name, value: s.points.at(-1)!.y }));
-  const caption = figure.caption || `${extremes(ends)}${series.some((s) => s.points.length > 1) ? " at the end" : ""}.`;
+  const caption = figure.caption || sentence(`${extremes(ends)}${series.some((s) => s.points.length > 1) ? " at the end" : ""}`);
   const levels = (figure.levels ?? []).flatMap((name) => {
     const m = result.measured.find((one) => one.name === name);
     return m && m.value !== null ? [{ name, point: { x: 0, y: m.value, low: m.low ?? m.value, high: m.high ?? m.value } }] : [];
@@ -94,16 +107,14 @@ export function describe(spec: Spec): string {
   return `${spec.caption} ${axes}: ${shown}. The numbers are in the data table below.`;
 }
 
-const cell = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-
 /** The name of an x, or its number. */
 export const nameOf = (spec: Spec, x: number): string => spec.names?.[x] ?? num(x);
 
 export function csvOf(spec: Spec): string {
   const rows = spec.series.flatMap((s) =>
-    s.points.map((p) => (spec.kind === "intervals" ? [cell(s.name), p.x, p.low, p.high] : [cell(s.name), p.x, p.y, p.low, p.high]).join(",")),
+    s.points.map((p) => (spec.kind === "intervals" ? [csvCell(s.name), p.x, p.low, p.high] : [csvCell(s.name), p.x, p.y, p.low, p.high]).join(",")),
   );
-  const head = spec.kind === "intervals" ? "quantity,value,low,high" : ["series", cell(spec.x || "x"), cell(spec.y || "y"), "low", "high"].join(",");
+  const head = spec.kind === "intervals" ? "quantity,value,low,high" : ["series", csvCell(spec.x || "x"), csvCell(spec.y || "y"), "low", "high"].join(",");
   return [head, ...rows].join("\n") + "\n";
 }
 

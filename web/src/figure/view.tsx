@@ -4,7 +4,8 @@ import { num } from "../format.ts";
 import type { Drawing, Target } from "./frame.tsx";
 import { draw, Plot } from "./plot.tsx";
 import { csvOf, nameOf, type Spec } from "./spec.ts";
-import { colour, literal } from "./theme.ts";
+import { SaveButtons } from "./saving.tsx";
+import { colour } from "./theme.ts";
 
 function useWidth(): [preact.RefObject<HTMLDivElement>, number] {
   const ref = useRef<HTMLDivElement>(null);
@@ -84,28 +85,11 @@ function DataTable({ spec }: { spec: Spec }) {
   );
 }
 
-function save(name: string, type: string, text: string) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
-/** The picture by itself: colours written out, on white. */
-export function standalone(svg: string): string {
-  return literal(svg).replace(/(<svg[^>]*>)/, '$1<rect width="100%" height="100%" fill="#ffffff"/>');
-}
-
 export function Figure({ spec, name, title, height }: { spec: Spec; name: string; title?: string; height?: number }) {
   const [ref, width] = useWidth();
   const [table, setTable] = useState(false);
   const drawing = useMemo(() => (width > 0 ? draw(spec, width, height) : null), [spec, width]);
   const plot = useMemo(() => drawing && <Plot spec={spec} width={width} drawing={drawing} />, [drawing]);
-  const saveSvg = () => {
-    const svg = ref.current!.querySelector("svg")!;
-    save(`${name}.svg`, "image/svg+xml", standalone(new XMLSerializer().serializeToString(svg)) + "\n");
-  };
   return (
     <figure class="figure" data-figure={name} data-kind={spec.kind}>
       {title && <p class="figure-title">{title}</p>}
@@ -117,8 +101,7 @@ export function Figure({ spec, name, title, height }: { spec: Spec; name: string
         <span>{spec.caption}</span>
         <span class="tools">
           <button type="button" aria-expanded={table} onClick={() => setTable(!table)}>data<span class="sr"> of {name}</span></button>
-          <button type="button" onClick={saveSvg}>SVG<span class="sr"> of {name}</span></button>
-          <button type="button" onClick={() => save(`${name}.csv`, "text/csv", csvOf(spec))}>CSV<span class="sr"> of {name}</span></button>
+          <SaveButtons name={name} svg={() => ref.current!.querySelector("svg")!} csv={() => csvOf(spec)} />
         </span>
       </figcaption>
       {table && <DataTable spec={spec} />}
