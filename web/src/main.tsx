@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { readData } from "./data.ts";
 import { Explorer } from "./explorer/page.tsx";
-import { ThemeButton } from "./parts.tsx";
+import { scrollToAddress, ThemeButton } from "./parts.tsx";
 import { Report } from "./report.tsx";
 import { Runs } from "./runs.tsx";
 
@@ -15,5 +15,4 @@ if (typeof data === "string") {
   document.title = { study: "Isomer: the study", runs: "Isomer: runs", explore: "Isomer: explorer" }[data.kind];
   render(data.kind === "study" ? <Report data={data} /> : data.kind === "runs" ? <Runs data={data} /> : <Explorer data={data} />, root);
 }
-// The element that the address names was not there when the page was read.
-if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+scrollToAddress();

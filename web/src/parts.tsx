@@ -42,6 +42,11 @@ export function Problems({ all }: { all: string[] }) {
 export const machineText = (m: Machine): string =>
   [m.cpu, m.cores && `${m.cores} cores`, m.isa, m.compiler].filter(Boolean).join(" · ");
 
+/** The element that the address names was not there when the page was read. */
+export function scrollToAddress() {
+  if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
 type Theme = "light" | "dark";
 const media = () => window.matchMedia("(prefers-color-scheme: dark)");
 

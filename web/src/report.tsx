@@ -1,10 +1,11 @@
 // The page of the study: the question, the verdicts, the figures that carry the story, then every claim of every source.
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Claims } from "./claims.tsx";
 import { type Claim, claimsOf, type Result, type Source, sourcesOf, type StudyData } from "./data.ts";
 import { ClaimSection, Leads } from "./claim.tsx";
 import { Explore } from "./explore.tsx";
 import { duration, plural } from "./format.ts";
-import { machineText, Mark, Problems, type State, stateOf, ThemeButton } from "./parts.tsx";
+import { machineText, Mark, Problems, scrollToAddress, type State, stateOf, ThemeButton } from "./parts.tsx";
 
 /** What is measured across the sources is none of them. */
 const ACROSS = "across";
@@ -111,14 +112,26 @@ function standing(claims: Claim[]): string {
   return "These are the results that were measured here.";
 }
 
+/** False until the first screen has been painted; where nobody looks, it is not waited for. */
+function usePainted(): boolean {
+  const [painted, setPainted] = useState(document.hidden);
+  useEffect(() => {
+    if (painted) return scrollToAddress();
+    const frame = requestAnimationFrame(() => setTimeout(() => setPainted(true)));
+    return () => cancelAnimationFrame(frame);
+  }, [painted]);
+  return painted;
+}
+
 export function Report({ data }: { data: StudyData }) {
-  const claims = claimsOf(data), sources = sourcesOf(data, claims);
+  const claims = useMemo(() => claimsOf(data), [data]), sources = sourcesOf(data, claims);
+  const painted = usePainted();
   const across = claims.filter((claim) => claim.source === ACROSS).length;
   const papers = sources.filter((source) => source.id !== ACROSS).length;
   return (
     <div class="page">
       <Contents sources={sources} />
-      <main id="top">
+      <main id="top" data-whole={painted}>
         <header class="masthead">
           <p class="eyebrow"><span>Isomer {data.version} · the study</span><ThemeButton /></p>
           <h1>What is true about softmax attention and its alternatives?</h1>
@@ -132,14 +145,18 @@ export function Report({ data }: { data: StudyData }) {
             <b>Holds</b>: the whole interval over seeds says so. <b>Fails</b>: the whole interval says the opposite, which is a result like any other. <b>Undecided</b>: neither. <a href="#made">What the interval is worth</a>
           </p>
         </header>
-        <Leads claims={claims} />
-        <section id="claims" aria-labelledby="claims-title">
-          <h2 id="claims-title">All claims</h2>
-          <Claims sources={sources} />
-        </section>
-        {data.mixers.length > 0 && <Explore mixers={data.mixers} />}
-        {sources.map((source) => <SourceSection key={source.id} source={source} />)}
-        <Made data={data} />
+        {painted && (
+          <>
+            <Leads claims={claims} />
+            <section id="claims" aria-labelledby="claims-title">
+              <h2 id="claims-title">All claims</h2>
+              <Claims sources={sources} />
+            </section>
+            {data.mixers.length > 0 && <Explore mixers={data.mixers} />}
+            {sources.map((source) => <SourceSection key={source.id} source={source} />)}
+            <Made data={data} />
+          </>
+        )}
       </main>
     </div>
   );

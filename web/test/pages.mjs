@@ -121,5 +121,6 @@ export async function open(path, { width = 1280, theme = "light", touch = false 
   const address = path.startsWith("http:") ? path : pathToFileURL(path).href;
   page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || (path === address && request.url().startsWith(path)) || troubles.push(request.url()));
   await page.goto(address);
+  await page.waitForFunction(() => !document.querySelector('[data-whole="false"]'));
   return { page, troubles };
 }

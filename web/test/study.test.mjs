@@ -212,6 +212,16 @@ for (const theme of ["light", "dark"])
       }
     });
 
+test("an address of a claim leads to it", async () => {
+  const { page, troubles } = await open(keptPage);
+  const far = "large-prompt.slope";
+  await page.goto(`${page.url()}#${far}`);
+  await page.reload();
+  await page.locator(`article[id="${far}"]`).waitFor();
+  await page.waitForFunction((id) => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 200, far);
+  assert.deepEqual(troubles, []);
+});
+
 test("the theme can be changed", async () => {
   const { page } = await open(keptPage, { theme: "dark" });
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
