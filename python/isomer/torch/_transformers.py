@@ -270,7 +270,7 @@ def _masked(query, key, value, mask, dropout, scaling, causal, window, bias, sin
 
 def _slides(mask_function, window: int, first: int, count: int) -> bool:
     """Whether a query sees the last `window` keys; masks of chunks come by the same arguments, but end elsewhere."""
-    q = torch.arange(max(first, window), first + count)
+    q = torch.arange(max(first, window), max(first + count, window))  # those before see all
     at = lambda kv: mask_function(torch.zeros_like(q), torch.zeros_like(q), q, kv)
     return bool(at(q - window + 1).all()) and not bool(at(q - window).any())
 
