@@ -117,6 +117,7 @@ struct CommandEntry {
 [[nodiscard]] Command classify_command(Options& options);
 [[nodiscard]] Command tokenizer_command(Options& options);
 [[nodiscard]] Command convert_command(Options& options);
+[[nodiscard]] Command export_command(Options& options);
 [[nodiscard]] Command runs_command(Options& options);
 [[nodiscard]] Command list_command(Options& options);
 [[nodiscard]] Command show_command(Options& options);

@@ -19,7 +19,7 @@ const std::map<std::string, std::string, std::less<>> kKinds{
     {"sweep", "recipe"},  {"eval", "folder"},      {"generate", "folder"}, {"logits", "folder"},    {"convert", "folder"},
     {"runs", "folder"},   {"completion", "shell"}, {"classify", "folder"}, {"tokenizer", "action"}, {"--law", "law"},
     {"--form", "form"},   {"--mixer", "preset"},   {"--task", "task"},     {"--split", "split"},    {"--out", "folder"},
-    {"--from", "folder"}, {"--set", "key"},        {"--grid", "axis"}};
+    {"--from", "folder"}, {"--set", "key"},        {"--grid", "axis"},     {"export", "folder"},    {"--like", "folder"}};
 
 template <class Range, class Name>
 std::string joined(const Range& range, const Name& name) {

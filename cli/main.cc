@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
                       {"classify", "The class of a text", classify_command},
                       {"tokenizer", "Learn a tokenizer; text to tokens and back", tokenizer_command},
                       {"convert", "Other mixers in a trained model", convert_command},
+                      {"export", "A model as a folder for other programs", export_command},
                       {"run", "A pre-trained model: go on, fill in, compare", run_command},
                       {"runs", "A table of runs", runs_command},
                       {"study", "The claims of the sources, measured here", study_command},

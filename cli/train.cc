@@ -1,6 +1,7 @@
 // isomer train: a recipe becomes a run folder.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/command.h"
@@ -138,7 +139,7 @@ void go_on(const Request& request, Session& session, const RunFolder& run, FileL
 
 /// The weights that the recipe says to begin with, unless the run has a checkpoint to go on from.
 std::optional<StartReport> start_of(const Request& request, const std::string& folder, Session& session) {
-  const std::string& path = session.recipe().train.start;
+  const std::string& path = isomer::start_of(session.recipe());
   if (path.empty() || (request.resume && RunFolder::open(folder).has_checkpoint())) return {};
   return start_from(session.parameters(), path);
 }
@@ -164,11 +165,21 @@ std::unique_ptr<Tensorboard> board_for(const Request& request, const RunFolder& 
   return std::make_unique<Tensorboard>(run);
 }
 
-int train_request(const Request& request) {
-  const std::string folder = request.out.empty() ? default_folder(request) : request.out;
+/// A recipe that says nothing of its model has the one that it begins with.
+Recipe recipe_of(const Request& request) {
   Overrides settings = request.settings;
   if (!request.from.empty()) settings.push_back("train.start=" + request.from);
-  const Recipe recipe = read_recipe(request.recipe, settings);
+  Recipe recipe = read_recipe(request.recipe, settings);
+  const bool says_nothing = std::ranges::none_of(
+      recipe.lines, [](const auto& line) { return line.first.starts_with("model.") && line.first != "model.dropout"; });
+  if (request.from.empty() || !says_nothing) return recipe;
+  settings.back() = "model.from=" + request.from;
+  return read_recipe(request.recipe, settings);
+}
+
+int train_request(const Request& request) {
+  const std::string folder = request.out.empty() ? default_folder(request) : request.out;
+  const Recipe recipe = recipe_of(request);
   if (request.print_config) {
     std::cout << to_toml(resolved(recipe));
     return kDone;
@@ -178,7 +189,11 @@ int train_request(const Request& request) {
                 " with --dry-run, got it without; metrics.jsonl is the record of a run");
   Context context(request.threads);
   std::unique_ptr<Task> task = task_of(recipe);
-  const MemoryEstimate memory = memory_of(recipe.train, model_of(recipe, task->shape()), task->shape().length);
+  const ModelConfig model = model_of(recipe, task->shape());
+  if (model.kind == ModelKind::embedding)
+    throw Error(recipe.model.from + ": gives vectors and has no labels to train on: expected a task of classes, got " +
+                recipe.task);
+  const MemoryEstimate memory = memory_of(recipe.train, model, task->shape().length);
   // Before anything is made of it: a step that does not fit may take the whole machine down.
   if (const std::string problem = too_large(memory, request.dry_run ? 1 : kMemoryFactor); !problem.empty()) throw Error(problem);
   if (const std::string problem = too_large(memory, 1); !problem.empty()) std::cerr << "isomer train: " << problem << "\n";
@@ -218,7 +233,10 @@ Command train_command(Options& options) {
   options.add("recipe", request->recipe, "TOML file with model, task and training").required();
   options.set(request->settings, "Override a key, e.g. train.steps=100; may be repeated");
   options.add("--out", request->out, "Folder of the run [runs/NAME; where that is taken, runs/NAME-2 and so on]").not_empty();
-  options.add("--from", request->from, "Begin with the weights of this run or model, where they fit (train.start)").value("RUN");
+  options
+      .add("--from", request->from,
+           "Begin with this run or model: a recipe without a model has its, to any other go the weights that fit")
+      .value("MODEL");
   options.flag("--resume", request->resume, "Go on with the run in --out; without one, with the last of this recipe in runs/");
   options.flag("--fall-back", request->fall_back, "Resume from the last checkpoint that can be read; damaged ones are set aside");
   options.flag("--changed-data", request->changed_data, "Resume even if the files of the task are not as they were");

@@ -29,10 +29,9 @@ LoadedModel::LoadedModel(const ModelConfig& config, Foreign from, std::unique_pt
   foreign = std::move(from);
 }
 
-namespace {
-/// Which vector sentence-transformers takes for a text; without the file it stays as it is.
-void read_pooling(const std::string& path, ModelConfig& config) {
-  if (!std::filesystem::exists(path)) return;
+void read_pooling(const std::string& folder, ModelConfig& config) {
+  const std::string path = folder + "/1_Pooling/config.json";
+  if (config.kind != ModelKind::embedding || !std::filesystem::exists(path)) return;
   const Json json = Json::parse(read_text(path), path);
   const auto chosen = [&](const char* key) {
     const Json* member = json.find(key);
@@ -42,6 +41,8 @@ void read_pooling(const std::string& path, ModelConfig& config) {
   for (const char* other : {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens"})
     if (chosen(other)) throw Error(path + ": " + other + ": expected the mean, the first or the last token");
 }
+
+namespace {
 
 /// Throws Error with the file in front.
 template <class Make>
@@ -96,7 +97,7 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage) {
   const ForeignConfig theirs(files.config, name);
   const Architecture& architecture = find_architecture(theirs);
   ModelConfig config = architecture.model(theirs);
-  if (config.kind == ModelKind::embedding) read_pooling(folder + "/1_Pooling/config.json", config);
+  read_pooling(folder, config);
   std::unique_ptr<const Tokenizer> tokenizer = tokenizer_for(config);
   Foreign from{files.config, weights_of(architecture, theirs), files.weights};
   auto loaded =

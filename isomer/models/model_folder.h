@@ -49,6 +49,8 @@ struct LoadedModel {
 /// From a model's folder, from that of a run, or from a GGUF file (foreign/gguf_model.h). Weights go from the file, which is
 /// mapped, to where they stay. Throws Error as find_model() and map_model_files() do.
 [[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage = Type::f32);
+/// Of an embedding: which vector stands for a text, as the folder of a sentence encoder says; without the file it stays as it is.
+void read_pooling(const std::string& folder, ModelConfig& config);
 /// Makes the folder if need be: one of ours, or that of Hugging Face where the model is from one. Throws Error "cannot write …".
 void save_model(const std::string& folder, const LoadedModel& model);
 

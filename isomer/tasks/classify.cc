@@ -17,7 +17,7 @@ constexpr std::array<OptionSpec, 10> kOptions{{
     {"text", "text", "the field that is read"},
     {"label", "label", "the field that is asked for"},
     {"labels", "", "their names in order, separated by commas; without them, all that there are, sorted"},
-    {"tokenizer", "", "a tokenizer.json; without one, tokens are bytes"},
+    {"tokenizer", "", "a tokenizer.json, or a model that has one; without, tokens are bytes"},
     {"length", "256", "tokens that are read of a text; the rest is cut off"},
     {"test_share", "0.1", "share of the records that is kept for the test, chosen by the seed; without test_path"},
     {"validation_share", "0", "share that is kept for evaluations during training; without validation_path"},
@@ -114,11 +114,10 @@ class Classify final : public Task {
       const auto label = std::ranges::find(shape_.labels, row[1]);
       require(label != shape_.labels.end(), "classify", "expected a label of ", options().find("labels")->second, ", got ",
               row[1], " in ", part.path);
-      const std::vector<std::int64_t> tokens = tokenizer_->encode(row[0]);
+      const std::vector<std::int64_t> tokens = own_text::input_of(*tokenizer_, row[0], length_);
       require(!tokens.empty(), "classify", "expected a text for every record, got an empty one with the label ", row[1], " in ",
               part.path);
-      const auto kept = tokens.begin() + std::ptrdiff_t(std::min(length_, tokens.size()));
-      texts_[std::size_t(split)].push_back({{tokens.begin(), kept}, std::int32_t(label - shape_.labels.begin())});
+      texts_[std::size_t(split)].push_back({{tokens.begin(), tokens.end()}, std::int32_t(label - shape_.labels.begin())});
     }
   }
 

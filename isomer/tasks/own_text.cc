@@ -1,7 +1,11 @@
 #include "isomer/tasks/own_text.h"
 
+#include <algorithm>
+
 #include "isomer/base/error.h"
+#include "isomer/io/files.h"
 #include "isomer/io/text.h"
+#include "isomer/models/pretrained.h"
 #include "isomer/tasks/draw.h"
 
 namespace isomer::own_text {
@@ -16,9 +20,23 @@ constexpr std::uint64_t kDealKey = 0x6465616c;
 std::unique_ptr<Tokenizer> tokenizer_of(const TaskOptions& options) {
   const std::string& path = options.text("tokenizer");
   if (path.empty()) return byte_tokenizer();
-  std::unique_ptr<Tokenizer> tokenizer = tokenizer_from(read_text(path), path, kMostTokens);
+  const bool of_model = is_folder(path) || path.ends_with(".gguf");
+  const std::string json = of_model ? read_tokenizer(path) : read_text(path);
+  require(!json.empty(), options.type().name.data(), "expected a model with a tokenizer.json, got ", path);
+  std::unique_ptr<Tokenizer> tokenizer = tokenizer_from(json, path, kMostTokens);
   require(tokenizer->is_text(), options.type().name.data(), "expected the tokenizer of a text, got one of ", tokenizer->name());
   return tokenizer;
+}
+
+std::vector<std::int64_t> input_of(const Tokenizer& tokenizer, std::string_view text, std::size_t most) {
+  std::vector<std::int64_t> tokens = tokenizer.encode_input(text).tokens;
+  if (tokens.size() <= most) return tokens;
+  // What stands behind the text stays.
+  const std::vector<std::int64_t> bare = tokenizer.encode(text);
+  const auto own = std::ranges::search(tokens, bare);
+  const auto behind = std::min(std::ptrdiff_t(most), own.empty() ? 0 : tokens.end() - own.end());
+  tokens.erase(tokens.begin() + std::ptrdiff_t(most) - behind, tokens.end() - behind);
+  return tokens;
 }
 
 std::string spelled(const Tokenizer& tokenizer, std::int64_t token) {

@@ -23,7 +23,7 @@ constexpr std::array<OptionSpec, 8> kOptions{{
     {"path", kDefault, "a file, or a folder whose files are read in the order of their names; gzip is unpacked"},
     {"field", "", "of records (.jsonl, .csv, .tsv): the one that is the text; records are dealt to the splits by the seed"},
     {"separator", "\\n", "behind every record; \\n is the end of a line"},
-    {"tokenizer", "", "a tokenizer.json; without one, tokens are bytes"},
+    {"tokenizer", "", "a tokenizer.json, or a model that has one; without, tokens are bytes"},
     {"length", "256", "tokens of an example"},
     {"test_share", "0.05", "share of the text that is kept for the test, at the end, or of the records"},
     {"validation_share", "0", "share that is kept for evaluations during training, before that of the test"},

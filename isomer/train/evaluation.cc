@@ -3,7 +3,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/format.h"
 #include "isomer/io/files.h"
-#include "isomer/models/foreign/gguf_model.h"
+#include "isomer/models/pretrained.h"
 
 namespace isomer {
 
@@ -88,7 +88,7 @@ std::vector<EvalRow> evaluate_grid(const std::string& run, const EvalRequest& re
     for (const std::string& setting : request.settings)
       if (setting.starts_with(axis.key + "="))
         throw Error("--grid: expected " + axis.key + " once, got " + setting + " beside it");
-  const bool of_run = !is_there(run + "/config.json") && find_gguf(run).empty();
+  const bool of_run = !is_bare_model(run);
   if (!of_run && request.task.empty()) throw Error(run + ": a model of no run has no task of its own, expected --task");
   const auto session = of_run ? open_run(run, context) : open_model_on(run, request.task, context);
   const Recipe own = session->recipe();

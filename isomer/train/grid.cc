@@ -53,7 +53,8 @@ std::string file_name(std::string text) {
 
 void set_mixer(Recipe& recipe, const std::string& preset) {
   (void)find_preset(preset);
-  recipe.model.layers = {preset + "*" + std::to_string(layers_of(recipe.model).size())};
+  const std::size_t count = layers_of(recipe.model).size();
+  recipe.model.layers = {recipe.model.from.empty() ? preset + "*" + std::to_string(count) : preset};
   recipe.model.repeat = 1;
   recipe.lines["model.layers"] = 0;
   forget_options_of_other_layers(recipe);

@@ -13,6 +13,7 @@
 #include "isomer/io/files.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/tasks/task.h"
+#include "isomer/train/recipe_keys.h"
 #include "isomer/train/recipe_model.h"
 
 namespace isomer {
@@ -24,69 +25,6 @@ std::string place(const Recipe& recipe, const std::string& key) {
   const auto found = recipe.lines.find(key);
   if (found == recipe.lines.end()) return recipe.name + ": ";
   return found->second == 0 ? "--set: " : recipe.name + ":" + std::to_string(found->second) + ": ";
-}
-
-/// Reads or writes every key of a recipe: one list for both directions.
-class Binder {
- public:
-  virtual ~Binder() = default;
-  virtual void number(const char* key, double& value, double least, double most) = 0;
-  virtual void size(const char* key, Index& value, Index least) = 0;
-  virtual void flag(const char* key, bool& value) = 0;
-  virtual void choice(const char* key, std::string& value, const std::vector<std::string>& choices) = 0;
-  virtual void text(const char* key, std::string& value) = 0;
-  virtual void list(const char* key, std::vector<std::string>& value) = 0;
-};
-
-void bind(Recipe& r, Binder& b) {
-  constexpr double kHuge = 1e300;
-  ModelRecipe& m = r.model;
-  b.choice("model.kind", m.kind, {"auto", "language", "classifier", "encoder", "vision", "regression"});
-  b.size("model.width", m.width, 1);
-  b.list("model.layers", m.layers);
-  b.size("model.repeat", m.repeat, 1);
-  b.choice("model.mlp", m.mlp, {"none", "gelu", "swiglu"});
-  b.number("model.mlp_factor", m.mlp_factor, 0, kHuge);
-  b.choice("model.norm", m.norm, {"rms", "layer"});
-  b.flag("model.tied", m.tied);
-  b.number("model.dropout", m.dropout, 0, 0.99);
-  b.number("model.logit_cap", m.logit_cap, 0, kHuge);
-  b.choice("model.positions", m.positions, {"auto", "true", "false"});
-  b.number("model.deviation", m.deviation, 0, kHuge);
-  b.number("model.qk_identity", m.qk_identity, 0, kHuge);
-  TrainRecipe& t = r.train;
-  Index seed = Index(t.seed);
-  b.size("train.steps", t.steps, 1);
-  b.size("train.batch", t.batch, 1);
-  b.size("train.accumulate", t.accumulate, 1);
-  b.number("train.lr", t.lr, 0, kHuge);
-  b.choice("train.optimiser", t.optimiser, {"adamw", "sgd"});
-  b.number("train.beta1", t.beta1, 0, 1);
-  b.number("train.beta2", t.beta2, 0, 1);
-  b.number("train.eps", t.eps, 0, kHuge);
-  b.number("train.weight_decay", t.weight_decay, 0, kHuge);
-  b.number("train.momentum", t.momentum, 0, 1);
-  b.choice("train.schedule", t.schedule, {"constant", "cosine", "linear", "wsd"});
-  b.size("train.warmup", t.warmup, 0);
-  b.number("train.final_lr", t.final_lr, 0, 1);
-  b.number("train.clip", t.clip, 0, kHuge);
-  b.size("train.seed", seed, 0);
-  b.flag("train.recompute", t.recompute);
-  b.size("train.short_window", t.short_window, 0);
-  b.number("train.short_probability", t.short_probability, 0, 1);
-  b.number("train.anneal", t.anneal, 0, 1);
-  b.size("train.log_every", t.log_every, 0);
-  b.size("train.eval_every", t.eval_every, 0);
-  b.size("train.save_every", t.save_every, 0);
-  b.number("train.save_minutes", t.save_minutes, 0, kHuge);
-  b.size("train.eval_examples", t.eval_examples, 1);
-  b.size("train.keep", t.keep, 1);
-  b.flag("train.keep_best", t.keep_best);
-  b.number("train.stop_at", t.stop_at, 0, kHuge);
-  b.text("train.freeze", t.freeze);
-  b.size("train.patience", t.patience, 0);
-  b.text("train.start", t.start);
-  t.seed = std::uint64_t(seed);
 }
 
 /// Takes values from the file's entries.
@@ -155,8 +93,13 @@ class Writer : public Binder {
   void size(const char* key, Index& value, Index) override { line(key, std::to_string(value)); }
   void flag(const char* key, bool& value) override { line(key, value ? "true" : "false"); }
   void choice(const char* key, std::string& value, const std::vector<std::string>&) override { line(key, toml_value(value)); }
-  void text(const char* key, std::string& value) override { line(key, toml_quoted(value)); }
+  void text(const char* key, std::string& value) override {
+    // Results of studies are kept under a hash of this text: that of recipes that do not have the key stays as it was.
+    if (value.empty() && std::string_view(key) == "model.from") return;
+    line(key, toml_quoted(value));
+  }
   void list(const char* key, std::vector<std::string>& value) override {
+    if (value.empty()) return;
     std::string text = "[";
     for (const std::string& item : value) text += (text.size() == 1 ? "" : ", ") + toml_quoted(item);
     line(key, text + "]");
@@ -247,6 +190,14 @@ bool belongs_to_others(Recipe& recipe, const TomlEntry& entry) {
   }
   return true;
 }
+
+/// A model that is there already has sizes of its own.
+void expect_own_model(const Recipe& recipe, const std::vector<TomlEntry>& entries) {
+  constexpr std::array<std::string_view, 3> kFree{"model.from", "model.layers", "model.dropout"};
+  for (const TomlEntry& entry : entries)
+    if (entry.key.starts_with("model.") && std::ranges::find(kFree, entry.key) == kFree.end())
+      throw Error(place(recipe, entry.key) + "expected only layers and dropout beside model.from, got " + entry.key);
+}
 }  // namespace
 
 void fail_in_recipe(const Recipe& recipe, const std::vector<std::string>& tables, const std::string& what) {
@@ -275,8 +226,11 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   for (const std::string& text : overrides) entries.push_back(override_of(text));
   for (const TomlEntry& entry : entries) recipe.lines[entry.key] = entry.line;
   std::erase_if(entries, [&](const TomlEntry& entry) { return belongs_to_others(recipe, entry); });
+  for (const TomlEntry& entry : entries)
+    if (entry.key == "model.from" && !entry.text.empty()) recipe.model.layers.clear();  // its own
   EntryReader reader(recipe, entries);
   bind(recipe, reader);
+  if (std::string& from = recipe.model.from; !from.empty()) from = whole_path(from);
   // The run that begins with it may be resumed from anywhere.
   if (std::string& start = recipe.train.start; !start.empty()) start = whole_path(start);
   for (auto& [option, value] : recipe.task_settings)
@@ -285,10 +239,12 @@ Recipe parse_recipe(const TomlFile& file, const Overrides& overrides) {
   for (const TomlEntry& entry : entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end())
       throw Error(place(recipe, entry.key) + "unknown key " + entry.key + key_hint(entry.key, known));
+  if (!recipe.model.from.empty()) expect_own_model(recipe, entries);
   if (recipe.task.empty()) throw Error(recipe.name + ": expected task.name, got none");
   (void)layers_of(recipe.model);
   shorten_warmup(recipe, file);
   forget_options_of_other_layers(recipe);
+  use_own_tokenizer(recipe);
   return recipe;
 }
 
@@ -330,6 +286,7 @@ Recipe with_task(Recipe recipe, const std::string& task, const Overrides& option
     recipe.lines[entry.key] = entry.line;
     (void)belongs_to_others(recipe, entry);
   }
+  use_own_tokenizer(recipe);
   return recipe;
 }
 

@@ -23,6 +23,9 @@
 namespace isomer {
 
 struct ModelRecipe {
+  // The model of this folder, run or GGUF file, with its weights, its tokenizer and a head for the task; then only layers
+  // (mixers in place of its own) and dropout may stand beside it. Empty: what the other keys say.
+  std::string from;
   std::string kind = "auto";  // auto: what the task needs | language | classifier | encoder | vision | regression
   Index width = 128;
   std::vector<std::string> layers = {"softmax", "softmax"};

@@ -5,6 +5,7 @@
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
 #include "isomer/mixers/preset.h"
+#include "isomer/models/pretrained.h"
 
 namespace isomer {
 
@@ -22,6 +23,7 @@ ModelKind natural_kind(TaskKind task) {
 
 bool fits(ModelKind kind, TaskKind task) {
   const ModelKind natural = natural_kind(task);
+  if (kind == ModelKind::embedding) return task == TaskKind::tokens || natural == ModelKind::classifier;  // reads no labels
   return kind == natural || (natural == ModelKind::classifier && kind == ModelKind::encoder);
 }
 
@@ -60,9 +62,41 @@ void check_mixer_tables(const Recipe& recipe, const std::vector<std::string>& la
   }
 }
 
-Place place_of(const Recipe& recipe, std::size_t layer, std::size_t layers) {
-  return {.width = recipe.model.width, .layer = Index(layer), .layers = Index(layers)};
-}
+/// What the layers of a recipe stand in: a model that is there already (model.from), or one that they make.
+struct Frame {
+  explicit Frame(const Recipe& recipe) : names(layers_of(recipe.model)), width(recipe.model.width) {
+    if (recipe.model.from.empty()) return;
+    const ModelConfig there = described(recipe, {});
+    width = there.width;
+    own = there.layers;
+    if (names.empty())
+      for (const LayerConfig& layer : own) names.push_back(layer.preset);
+    if (names.size() == 1) names.assign(own.size(), std::string(names[0]));  // one for all
+    if (names.size() != own.size())
+      fail_in_recipe(recipe, {"model.layers"},
+                     "expected " + std::to_string(own.size()) + " model.layers, which is what the model in " + recipe.model.from +
+                         " has, got " + std::to_string(names.size()));
+  }
+  /// Errors name the line of the recipe.
+  static ModelConfig described(const Recipe& recipe, const std::optional<Classes>& classes) {
+    try {
+      return describe_model(recipe.model.from, classes);
+    } catch (const Error& error) {
+      fail_in_recipe(recipe, {"model.from"}, error.what());
+    }
+  }
+  /// Is it a layer of the model that is there, and stays as it is?
+  [[nodiscard]] bool keeps(const Recipe& recipe, std::size_t layer) const {
+    return !own.empty() && own[layer].preset == names[layer] && !recipe.mixers.contains(names[layer]);
+  }
+  [[nodiscard]] Place place(std::size_t layer) const {
+    return {.width = width, .layer = Index(layer), .layers = Index(names.size())};
+  }
+
+  std::vector<std::string> names;
+  std::vector<LayerConfig> own = {};  // of the model that is there
+  Index width;
+};
 
 bool among_options(const Preset& preset, const std::string& name) {
   return std::ranges::any_of(options_of(preset, {}), [&](const MixerOption& option) { return option.name == name; });
@@ -85,13 +119,19 @@ void check_shared_options(const Recipe& recipe) {
 }  // namespace
 
 std::vector<LayerConfig> layer_configs(const Recipe& recipe) {
-  const std::vector<std::string> names = layers_of(recipe.model);
+  const Frame frame(recipe);
+  const std::vector<std::string>& names = frame.names;
   check_mixer_tables(recipe, names);
   std::vector<LayerConfig> layers;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const Place place = place_of(recipe, i, names.size());
+    if (frame.keeps(recipe, i)) {
+      layers.push_back(frame.own[i]);
+      continue;
+    }
+    const Place place = frame.place(i);
     try {
       layers.push_back({names[i], options_for(recipe, names[i], place)});
+      if (!frame.own.empty()) layers.back().norm_place = frame.own[i].norm_place;
       (void)build_mixer(names[i], place, layers.back().options);
     } catch (const Error& error) {
       fail_in_recipe(recipe, {"mixer." + names[i], "model.layers", "mixer.all", "model.width"}, error.what());
@@ -134,8 +174,41 @@ std::unique_ptr<Task> task_of(const Recipe& recipe) {
   }
 }
 
+namespace {
+/// The model of a folder with what the task reads off it.
+ModelConfig pretrained_model(const Recipe& recipe, const TaskShape& task) {
+  const bool of_sequences = task.kind == TaskKind::tokens_class || task.kind == TaskKind::vectors_class;
+  std::optional<Classes> classes;
+  if (of_sequences) classes = Classes{.count = task.classes, .labels = task.labels};
+  ModelConfig config = Frame::described(recipe, classes);
+  config.layers = layer_configs(recipe);
+  config.dropout = recipe.model.dropout;
+  try {
+    require_fit(config, task, recipe.task);
+  } catch (const Error& error) {
+    fail_in_recipe(recipe, {"model.from", "task"}, error.what());
+  }
+  return config;
+}
+}  // namespace
+
+const std::string& start_of(const Recipe& recipe) { return recipe.train.start.empty() ? recipe.model.from : recipe.train.start; }
+
+void use_own_tokenizer(Recipe& recipe) {
+  const std::string& from = recipe.model.from;
+  if (from.empty() || recipe.task_settings.contains("tokenizer")) return;
+  const std::span<const TaskType* const> all = tasks();
+  const auto task = std::ranges::find(all, recipe.task, [](const TaskType* type) { return type->name; });
+  if (task == all.end()) return;  // who makes it says so
+  const std::vector<OptionSpec> options = options_of(**task);
+  if (std::ranges::none_of(options, [](const OptionSpec& option) { return option.name == "tokenizer"; })) return;
+  const std::string json = read_tokenizer(from);
+  if (!json.empty() && tokenizer_from(json, from, Index(1) << 40)->is_text()) recipe.task_settings["tokenizer"] = from;
+}
+
 ModelConfig model_of(const Recipe& recipe, const TaskShape& task) {
   const ModelRecipe& m = recipe.model;
+  if (!m.from.empty()) return pretrained_model(recipe, task);
   ModelConfig config;
   config.kind = kind_of(recipe, task);
   config.width = m.width;
@@ -183,12 +256,13 @@ Recipe resolved(const Recipe& recipe) {
   }
   all.mixers.clear();
   const std::vector<LayerConfig> layers = layer_configs(recipe);
+  const Frame frame(recipe);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string& preset = layers[i].preset;
     const Settings& given = layers[i].options;
-    if (all.mixers.contains(preset)) continue;
+    if (all.mixers.contains(preset) || frame.keeps(recipe, i)) continue;
     Settings& settings = all.mixers[preset] = given;
-    for (const MixerOption& option : options_of(find_preset(preset), place_of(recipe, i, layers.size()), given))
+    for (const MixerOption& option : options_of(find_preset(preset), frame.place(i), given))
       if (option.applies) settings.emplace(option.name, option.fallback);
   }
   return all;
@@ -209,7 +283,7 @@ void require_fit(const ModelConfig& model, const TaskShape& task, const std::str
   require(model.labels.empty() || task.labels.empty() || model.labels == task.labels, op,
           "expected the labels of the model, task.labels=", names(model.labels), ", got ", names(task.labels));
   at_most("different tokens", model.vocabulary, task.vocabulary);
-  if (model.outputs == 0) at_most("different labels", labels_of(model), task.classes);
+  if (model.outputs == 0 && model.kind != ModelKind::embedding) at_most("different labels", labels_of(model), task.classes);
   if (model.positions) at_most("positions", model.length, task.length);
   require(task.features == model.features && task.outputs == model.outputs, op, "expected vectors of ", model.features, " and ",
           model.outputs, " numbers as inputs and targets, got ", task.features, " and ", task.outputs);

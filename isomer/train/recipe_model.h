@@ -19,6 +19,10 @@ namespace isomer {
 /// Its layers alone.
 [[nodiscard]] std::vector<LayerConfig> layer_configs(const Recipe& recipe);
 [[nodiscard]] std::unique_ptr<Task> task_of(const Recipe& recipe);
+/// A model that is there already (model.from) reads texts with the tokenizer that it comes with, unless the task names another.
+void use_own_tokenizer(Recipe& recipe);
+/// The model whose weights a run begins with: train.start, or model.from; empty: none.
+[[nodiscard]] const std::string& start_of(const Recipe& recipe);
 
 /// The recipe with every option of its task and mixers that has an effect; it gives the same run. What [mixer.all] says stands at
 /// the presets that know it.

@@ -283,10 +283,8 @@ std::unique_ptr<Session> open_model_on(const std::string& path, const std::strin
   const auto loaded = load_model(path);
   Recipe recipe;
   recipe.task = task;
-  const std::string tokenizer = path + "/tokenizer.json";
-  const std::vector<OptionSpec> options = options_of(find_task(task));
-  if (std::ranges::any_of(options, [](const OptionSpec& option) { return option.name == "tokenizer"; }) && is_there(tokenizer))
-    recipe.task_settings["tokenizer"] = tokenizer;
+  recipe.model.from = whole_path(path);
+  use_own_tokenizer(recipe);
   auto session = std::make_unique<Session>(recipe, loaded->model.config(), context);
   session->parameters().assign(loaded->parameters.tensors());
   return session;

@@ -5,7 +5,8 @@
 
 #include "isomer/base/error.h"
 #include "isomer/io/json.h"
-#include "isomer/models/model_files.h"
+#include "isomer/models/foreign/gguf_model.h"
+#include "isomer/models/pretrained.h"
 
 namespace isomer {
 
@@ -22,8 +23,9 @@ Index StartReport::count(Fate fate) const {
 }
 
 StartReport start_from(Parameters<float>& parameters, const std::string& path) {
-  StartReport report{.from = find_model(path), .weights = {}};
-  const Tensors there = read_model_files(report.from).weights;
+  const std::string gguf = find_gguf(path);
+  StartReport report{.from = gguf.empty() ? find_model(path) : gguf, .weights = {}};
+  const Tensors there = read_weights(report.from);
   Tensors next = parameters.tensors();
   for (auto& [name, tensor] : next) {
     const auto found = there.find(name);

@@ -43,6 +43,7 @@ class ForeignConfig {
   [[nodiscard]] std::string text_at(const char* key, Index place, const std::vector<const char*>& known,
                                     std::size_t fallback) const;
   [[nodiscard]] const Json* find(const char* key) const;
+  [[nodiscard]] const Json& json() const { return json_; }
   /// A nested object, with the same errors.
   [[nodiscard]] ForeignConfig part(const char* key) const;
   /// Throws Error unless the text of the key is one of these; `fallback` is what it is when it is not there.

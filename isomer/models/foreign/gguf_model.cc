@@ -174,21 +174,39 @@ std::string find_gguf(const std::string& path) {
   return found;
 }
 
-GgufModel read_gguf_model(const std::string& path) {
+namespace {
+/// What is read of a file of one of our architectures, with the path in every error.
+template <class Read>
+auto read_file(const std::string& path, Read read) {
   const Gguf file(path);
   try {
     const std::string architecture = file.text("general.architecture");
     if (std::ranges::find(kArchitectures, architecture) == kArchitectures.end())
       throw Error("general.architecture: expected llama, qwen2 or qwen3, got " + architecture);
+    return read(file, architecture);
+  } catch (const Error& problem) {
+    const std::string text = problem.what();
+    throw Error(text.starts_with(path) ? text : path + ": " + text);
+  }
+}
+}  // namespace
+
+GgufModel read_gguf_model(const std::string& path) {
+  return read_file(path, [](const Gguf& file, const std::string& architecture) -> GgufModel {
     return {.config = config_of(file, architecture),
             .weights = weights_of(file, architecture),
             .tokenizer = tokenizer_of(file),
             .ends = ends_of(file),
             .chat_template = file.has("tokenizer.chat_template") ? file.text("tokenizer.chat_template") : ""};
-  } catch (const Error& problem) {
-    const std::string text = problem.what();
-    throw Error(text.starts_with(path) ? text : path + ": " + text);
-  }
+  });
+}
+
+std::string read_gguf_config(const std::string& path) {
+  return read_file(path, [](const Gguf& file, const std::string& architecture) { return config_of(file, architecture); });
+}
+
+std::unique_ptr<const Tokenizer> read_gguf_tokenizer(const std::string& path) {
+  return read_file(path, [](const Gguf& file, const std::string&) { return tokenizer_of(file); });
 }
 
 }  // namespace isomer

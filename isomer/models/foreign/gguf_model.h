@@ -23,5 +23,8 @@ struct GgufModel {
 [[nodiscard]] std::string find_gguf(const std::string& path);
 /// Throws Error "PATH: …" for an architecture that we do not have, or a tensor or key that is not there.
 [[nodiscard]] GgufModel read_gguf_model(const std::string& path);
+/// The same without the weights.
+[[nodiscard]] std::string read_gguf_config(const std::string& path);
+[[nodiscard]] std::unique_ptr<const Tokenizer> read_gguf_tokenizer(const std::string& path);
 
 }  // namespace isomer
