@@ -7,6 +7,9 @@
 #include "cli/report.h"
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
+#include "isomer/models/pretrained.h"
+#include "isomer/train/distil.h"
+#include "isomer/train/start.h"
 #include "isomer/train/trainer.h"
 #include "isomer/train/transfer.h"
 
@@ -22,9 +25,9 @@ constexpr std::string_view kSteps = "train.steps=";
 constexpr double kLostShare = 0.1, kLostNats = 0.05;
 
 struct Request {
-  std::string run, mixer, out, layers;
+  std::string model, recipe, task, mixer, out, layers;
   std::vector<std::string> settings;
-  std::optional<Index> transfer, tune;  // not given: as much as it takes
+  std::optional<Index> transfer, distil, tune;  // not given: as much as it takes
   Index examples = 1024;
   bool json = false;
   int threads = 0;
@@ -62,6 +65,12 @@ std::string start_of(const graph::Init& init) {
     case Kind::orthogonal: return "orthogonal directions";
     default: return "as the preset says";
   }
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
+  return all;
 }
 
 std::string shape_text(const std::vector<Index>& shape) {
@@ -102,21 +111,23 @@ void print_transfer(const std::vector<TransferReport>& reports, Index steps) {
 struct Stage {
   std::string name;
   Index steps = 0;  // that led there
-  EvalReport eval;
+  std::string metric;
+  double value = 0, loss = 0;
+  Index examples = 0;
 };
 
 void print_stages(const std::vector<Stage>& stages) {
   if (stages.empty()) return;
-  Table table({"", "steps", std::string(name_of(stages[0].eval.metric)), "loss"});
+  Table table({"", "steps", stages[0].metric, "loss"});
   for (const Stage& stage : stages)
-    table.add({stage.name, std::to_string(stage.steps), text_of(stage.eval.value), text_of(stage.eval.loss)});
+    table.add({stage.name, std::to_string(stage.steps), text_of(stage.value), text_of(stage.loss)});
   table.print();
-  std::cout << "on the same " << stages[0].eval.examples << " examples of the test split\n";
+  std::cout << "on the same " << stages[0].examples << " examples of the test split\n";
 }
 
 /// Says so where the last stage is far from the first.
 void warn_of_loss(const std::vector<Stage>& stages) {
-  const double before = stages.front().eval.loss, lost = stages.back().eval.loss - before;
+  const double before = stages.front().loss, lost = stages.back().loss - before;
   if (lost <= std::max(kLostShare * before, kLostNats)) return;
   std::cerr << "isomer convert: warning: the model has not recovered, its loss rose from " << text_of(before) << " to "
             << text_of(before + lost)
@@ -138,19 +149,39 @@ Json rows_of(const std::vector<ConvertedParameter>& fates, const std::vector<Tra
   for (const Stage& stage : stages)
     rows.push(Json::object({{"stage", stage.name},
                             {"steps", stage.steps},
-                            {"metric", name_of(stage.eval.metric)},
-                            {"value", stage.eval.value},
-                            {"loss", stage.eval.loss},
-                            {"examples", stage.eval.examples}}));
+                            {"metric", stage.metric},
+                            {"value", stage.value},
+                            {"loss", stage.loss},
+                            {"examples", stage.examples}}));
   return rows;
 }
 
-/// The run that is converted, with the options of its task that were set: its data may have moved.
+/// A model that belongs to no run, on the task that was asked for.
+std::unique_ptr<Session> opened_model(const Request& request, Overrides settings, Context& context) {
+  if (request.recipe.empty() == request.task.empty())
+    throw Error(request.model + ": a model of no run has no task of its own, expected --recipe FILE or --task NAME");
+  settings.push_back("model.from=" + request.model);
+  Recipe recipe = request.recipe.empty() ? parse_recipe(parse_toml("[task]\nname = \"" + request.task + "\"", "--task"), settings)
+                                         : read_recipe(request.recipe, settings);
+  auto from = std::make_unique<Session>(recipe, context);
+  const StartReport report = start_from(from->parameters(), request.model);
+  if (report.count(StartedWeight::Fate::taken) < Index(from->parameters().all().size()))
+    throw Error(request.model + ": expected a model with a head for the task " + recipe.task +
+                ", got none: isomer train RECIPE --from " + request.model + " --out RUN gives it one, then convert RUN");
+  return from;
+}
+
+/// The model that is converted. Of a run, with the options of its task that were set: its data may have moved.
 std::unique_ptr<Session> opened(const Request& request, Context& context) {
-  auto from = open_run(request.run, context);
-  Overrides task;
-  for (const std::string& text : request.settings)
+  Overrides task, settings;
+  for (const std::string& text : request.settings) {
     if (text.starts_with("task.")) task.push_back(text);
+    if (text.starts_with("task.") || text.starts_with("train.")) settings.push_back(text);
+  }
+  if (is_bare_model(request.model)) return opened_model(request, settings, context);
+  if (!request.recipe.empty() || !request.task.empty())
+    throw Error(request.model + ": expected neither --recipe nor --task for a run, which has its own");
+  auto from = open_run(request.model, context);
   if (!task.empty()) from->use_task_of(with_task(from->recipe(), from->recipe().task, task));
   return from;
 }
@@ -175,12 +206,17 @@ class Work {
       learn(to, steps);
       score("after transfer", steps, to);
     }
+    if (has_data_ && distil_steps() > 0) {
+      listen(to);
+      score("after distillation", distil_steps(), to);
+    }
     const bool stopped = !written(to);
     if (request_.json) {
       print_json(context_, rows_of(fates_, reports_, stages_));
     } else {
       print_parameters(fates_);
       std::cout << "everything outside of these mixers is kept\n";
+      if (!plan_.dropped.empty()) std::cout << "options that the new mixer does not have: " << joined(plan_.dropped) << "\n";
       print_transfer(reports_, steps);
       print_stages(stages_);
       if (!has_data_) std::cout << "not scored: " << problem_ << "\n";
@@ -212,7 +248,10 @@ class Work {
     return all;
   }
 
-  [[nodiscard]] bool tunes() const { return request_.tune.value_or(1) > 0; }
+  /// What embeds has no labels to be tuned on: it learns from the old model alone.
+  [[nodiscard]] bool embeds() const { return from_->config().kind == ModelKind::embedding; }
+  [[nodiscard]] bool tunes() const { return request_.tune.value_or(embeds() ? 0 : 1) > 0; }
+  [[nodiscard]] Index distil_steps() const { return request_.distil.value_or(embeds() ? kTuneSteps : 0); }
 
   /// Weights can be converted without the data of their task, nothing more.
   void require_data() {
@@ -222,14 +261,33 @@ class Work {
     } catch (const Error& problem) {
       problem_ = problem.what();
     }
-    if (!has_data_ && (tunes() || request_.transfer.value_or(1) > 0))
+    if (embeds() && request_.tune.value_or(0) > 0)
+      throw Error("--tune: " + request_.model + " gives vectors and has no labels to be tuned on, expected --distil");
+    if (!has_data_ && (tunes() || distil_steps() > 0 || request_.transfer.value_or(1) > 0))
       throw Error(problem_ +
                   "; transfer and fine-tuning need it: --set task.path=PATH says where it is, --transfer 0 --tune 0 converts the "
                   "weights alone");
   }
 
   void score(const std::string& name, Index steps, Session& session) {
-    if (has_data_) stages_.push_back({name, steps, session.evaluate({.examples = request_.examples})});
+    if (!has_data_) return;
+    if (embeds()) {
+      const Index examples = session.task().at_most(Split::test, request_.examples);
+      const double squares = distance(*from_, session, examples, context_);
+      return stages_.push_back({name, steps, "cosine to the old", 1 - squares / 2, squares, examples});
+    }
+    const EvalReport eval = session.evaluate({.examples = request_.examples});
+    stages_.push_back({name, steps, std::string(name_of(eval.metric)), eval.value, eval.loss, eval.examples});
+  }
+
+  void listen(Session& to) {
+    const Progress progress;
+    DistilOptions options{.steps = distil_steps(), .lr = to.recipe().train.lr, .looks = 1};
+    options.progress = [&](Index step, double loss) {
+      progress.show("distillation " + std::to_string(step) + "/" + std::to_string(options.steps) + "  loss " + text_of(loss));
+      return true;
+    };
+    (void)distil(*from_, to, options, context_);
   }
 
   void learn(Session& to, Index steps) {
@@ -280,11 +338,18 @@ int convert_request(const Request& request) {
 
 Command convert_command(Options& options) {
   auto request = std::make_shared<Request>();
-  options.add("run", request->run, "Folder of a run").required();
+  options.add("model", request->model, "A run, or a pre-trained model: a Hugging Face folder or a GGUF file").required();
   options.add("--mixer", request->mixer, "The preset that takes the place of the old mixers").required();
   options.add("--out", request->out, "Folder of the new run").required().not_empty();
   options.add("--layers", request->layers, "Which layers, e.g. 0,2 or 1-3 [all]");
+  options.add("--recipe", request->recipe, "Task and training of a model of no run, without a [model]").value("FILE");
+  options.add("--task", request->task, "The same by the name of a task, its options by --set task.…").value("NAME");
   options.add("--transfer", request->transfer, "Steps in which what is new learns to do what the old layers did [300, if it can]")
+      .value("N")
+      .at_least(0);
+  options
+      .add("--distil", request->distil,
+           "Steps in which the whole model learns to say what the old one says, without labels [0; 300 where there are none]")
       .value("N")
       .at_least(0);
   options.add("--tune", request->tune, "Steps of fine-tuning the whole model after that (train.steps); 0: not now [300]")
@@ -296,7 +361,9 @@ Command convert_command(Options& options) {
   options.threads(request->threads);
   options.footer(
       "Example:\n  isomer convert runs/text --mixer hedgehog --out runs/hedgehog\n"
-      "  isomer convert runs/text --mixer gla --layers 1-3 --tune 1000 --set train.lr=3e-4 --out runs/hybrid");
+      "  isomer convert runs/text --mixer gla --layers 1-3 --tune 1000 --set train.lr=3e-4 --out runs/hybrid\n"
+      "  isomer convert models/stories15m --mixer hedgehog --task text --set task.path=stories.txt --distil 300 --out "
+      "runs/linear");
   return [request] { return convert_request(*request); };
 }
 

@@ -92,6 +92,21 @@ Settings carried(const graph::Graph& from, const Preset& preset, const Place& pl
   return settings;
 }
 
+/// Options of the old mixer that are not as they are by themselves and that the new one does not have.
+void note_dropped(const graph::Graph& from, const graph::Graph& to, const Place& place, std::vector<std::string>& dropped) {
+  Settings sizes;
+  for (const char* size : {"heads", "key", "value"}) sizes.emplace(size, option_of(from, size));
+  for (const MixerOption& option : options_of(find_preset(from.preset), place, sizes)) {
+    const std::string value = option_of(from, option.name), now = option_of(to, option.name);
+    // Keys and values that heads share are repeated, and linear mixers have one option for all biases.
+    const bool there =
+        now == value || option.name == "kv_heads" || (option.name == "output_bias" && option_of(to, "bias") == value);
+    if (value.empty() || value == option.fallback || there) continue;
+    const std::string text = option.name + "=" + value;
+    if (std::ranges::find(dropped, text) == dropped.end()) dropped.push_back(text);
+  }
+}
+
 /// The presets that would keep q, k, v and o of a layer.
 std::string able_presets(const graph::Graph& from, const Place& place, const Settings& all) {
   std::string names;
@@ -117,14 +132,15 @@ std::vector<Index> chosen_layers(const ConversionRequest& request, Index count) 
 }
 
 /// The recipe with the layers exchanged and the overrides read, before options are carried over.
-Recipe exchanged(const Recipe& recipe, const ConversionRequest& request, const std::vector<Index>& layers) {
+Recipe exchanged(const Recipe& recipe, std::vector<std::string> names, const ConversionRequest& request,
+                 const std::vector<Index>& layers) {
   const std::string own = "mixer." + request.mixer + ".";
   for (const std::string& text : request.overrides)
     if (!text.starts_with(own) && !text.starts_with("train.") && (!text.starts_with("task.") || text.starts_with("task.name=")))
       throw Error("--set: expected a key of the new mixer (" + own + "…), of training (train.…) or of the task (task.…), got " +
                   text);
   Recipe next = recipe;
-  next.model.layers = layers_of(recipe.model);
+  next.model.layers = std::move(names);
   next.model.repeat = 1;
   next.train.start.clear();
   for (const Index layer : layers) next.model.layers[std::size_t(layer)] = request.mixer;
@@ -200,23 +216,29 @@ Conversion plan_conversion(const Session& session, const ConversionRequest& requ
   const ModelConfig& before = session.config();
   Conversion plan;
   plan.layers = chosen_layers(request, Index(before.layers.size()));
-  plan.recipe = exchanged(recipe, request, plan.layers);
+  std::vector<std::string> names;
+  for (const LayerConfig& layer : before.layers) names.push_back(layer.preset);
+  plan.recipe = exchanged(recipe, std::move(names), request, plan.layers);
   const Settings own = table(plan.recipe, request.mixer), all = table(plan.recipe, "all");
   std::optional<Settings> settings;
   for (const Index layer : plan.layers) {
     const LayerConfig& old = before.layers[std::size_t(layer)];
     const Place place{.width = before.width, .layer = layer, .layers = Index(before.layers.size())};
     const graph::Graph from = build_mixer(old.preset, place, old.options);
+    // A layer of a model that is there already stays what it is.
+    if (!recipe.model.from.empty() && old.preset == request.mixer && own.empty()) continue;
     const Settings here = carried(from, preset, place, own, all);
     require(
         !settings || *settings == here, "convert", "layers ", plan.layers[0], " and ", layer,
         " differ in what the new mixer takes over, and a recipe has one table of options for it: expected --layers that agree");
     settings = here;
-    const std::string kept = kept_projections(from, build_mixer(preset, place, here));
+    const graph::Graph to = build_mixer(preset, place, here);
+    note_dropped(from, to, place, plan.dropped);
+    const std::string kept = kept_projections(from, to);
     require(kept.find_first_of("qkv") != std::string::npos, "convert", request.mixer, " keeps none of q, k and v of layer ",
             layer, " (", old.preset, "); those that keep q, k, v and o: ", able_presets(from, place, all));
   }
-  if (!settings->empty()) plan.recipe.mixers[request.mixer] = *settings;
+  if (settings && !settings->empty()) plan.recipe.mixers[request.mixer] = *settings;
   plan.model = before;
   plan.model.layers = layer_configs(plan.recipe);
   for (std::size_t i = 0; i < before.layers.size(); ++i) plan.model.layers[i].norm_place = before.layers[i].norm_place;

@@ -27,6 +27,8 @@ struct Conversion {
   Recipe recipe;  // of the new model and of its fine-tuning
   ModelConfig model;
   std::vector<Index> layers;  // ascending
+  // Options of the old mixers that are not as they are by themselves and that the new one does not have: "window=128".
+  std::vector<std::string> dropped = {};
 };
 
 /// Needs no data. The new mixer has the heads, sizes and positions of the old ones unless the
