@@ -19,8 +19,10 @@ constexpr Index kTestFactor = 2;
 
 double worst(bool lower_is_better) { return lower_is_better ? std::numeric_limits<double>::infinity() : 0; }
 
-/// Is the mean of the last quarter of the looks better than that of the quarter before, by more than 1 % of it, or by a point of
-/// an accuracy?
+/// 128 bits: two hashes of different starts.
+std::string digits_of(const std::string& text) { return hex_of(hash_of(text)) + hex_of(hash_of(text, 0x84222325cbf29ce4)); }
+}  // namespace
+
 bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) {
   const std::size_t quarter = curve.size() / 4;
   if (quarter == 0) return true;
@@ -32,10 +34,6 @@ bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better) 
   return lower_is_better ? last < 0.99 * before : last > before + 0.01 * double(quarter);
 }
 
-/// 128 bits: two hashes of different starts.
-std::string digits_of(const std::string& text) { return hex_of(hash_of(text)) + hex_of(hash_of(text, 0x84222325cbf29ce4)); }
-}  // namespace
-
 Recipe recipe_of(const Cell& cell) {
   Overrides all = cell.overrides;
   for (const char* key : {"train.seed=", "task.seed="}) all.push_back(key + std::to_string(cell.seed));
@@ -43,7 +41,8 @@ Recipe recipe_of(const Cell& cell) {
 }
 
 std::string key_of(const Cell& cell, Isa isa) {
-  return digits_of(to_toml(resolved(recipe_of(cell))) + "\nprobe " + (cell.probe == nullptr ? "" : cell.probe->name) + "\nisa " +
+  return digits_of(to_toml(resolved(recipe_of(cell))) + "\nprobe " + (cell.probe == nullptr ? "" : cell.probe->name) +
+                   (cell.procedure == nullptr ? "" : "\nprocedure " + cell.procedure->name) + "\nisa " +
                    std::string(name_of(isa)) + "\nversion " + std::to_string(kCellVersion));
 }
 
@@ -51,6 +50,12 @@ CellResult run_cell(const Cell& cell, Context& context, const CellProgress& prog
   const Recipe recipe = recipe_of(cell);
   const TrainRecipe& train = recipe.train;
   const ProcessorTime watch;
+  if (cell.procedure != nullptr) {
+    CellResult result = cell.procedure->run(recipe, context, progress);
+    result.key = key_of(cell, context.isa());
+    result.seconds = watch.seconds();
+    return result;
+  }
   Session session(recipe, context);
   const Index examples = train.eval_examples,
               every = train.eval_every > 0 ? train.eval_every : std::max<Index>(1, train.steps / kLooks);

@@ -28,11 +28,22 @@ struct Probe {
   std::function<Numbers(Session&, Context&)> measure;
 };
 
+struct CellResult;
+/// Called now and then; false: stop, by an Error "stopped".
+using CellProgress = std::function<bool(double share)>;
+
+/// What is done with a recipe where it is not to train its model: all that is measured, but for key and seconds.
+struct Procedure {
+  std::string name;  // part of the key
+  std::function<CellResult(const Recipe&, Context&, const CellProgress&)> run;
+};
+
 struct Cell {
   std::string recipe;        // TOML
   Overrides overrides = {};  // "train.lr=1e-3"; of a key that stands twice, the last
   std::uint64_t seed = 1;    // of parameters and data
   const Probe* probe = nullptr;
+  const Procedure* procedure = nullptr;  // in place of training
 };
 
 /// One evaluation on the way.
@@ -42,7 +53,7 @@ struct CellPoint {
 };
 
 struct CellResult {
-  std::string key;
+  std::string key = {};
   double value = 0;       // of the metric, on test examples
   double validation = 0;  // on others, by which learning rates are chosen
   double loss = 0;        // on the test examples
@@ -63,9 +74,11 @@ struct CellResult {
 [[nodiscard]] Recipe recipe_of(const Cell& cell);
 [[nodiscard]] std::string key_of(const Cell& cell, Isa isa);
 
-/// Trains and measures. `progress(share)` is called now and then and may return false to stop: then nothing is returned but an
-/// Error "stopped".
-using CellProgress = std::function<bool(double share)>;
+/// Is the mean of the last quarter of a curve better than that of the quarter before, by more than 1 % of it, or by a point of an
+/// accuracy?
+[[nodiscard]] bool still_improving(const std::vector<CellPoint>& curve, bool lower_is_better);
+
+/// Trains and measures, or runs the procedure.
 [[nodiscard]] CellResult run_cell(const Cell& cell, Context& context, const CellProgress& progress = {});
 
 /// Results of finished cells.

@@ -16,7 +16,11 @@ namespace {
 bool takes_part(const Contender& model, const Budget& budget) { return budget.mode == Mode::full || !model.full_only; }
 
 Cell cell_of(const Comparison& of, const Contender& model, double rate, const Budget& budget, Index seed = 1) {
-  Cell cell{.recipe = of.recipe, .overrides = budget.pick(of.quick, of.full), .seed = std::uint64_t(seed), .probe = of.probe};
+  Cell cell{.recipe = of.recipe,
+            .overrides = budget.pick(of.quick, of.full),
+            .seed = std::uint64_t(seed),
+            .probe = of.probe,
+            .procedure = of.procedure};
   cell.overrides.insert(cell.overrides.end(), model.set.begin(), model.set.end());
   cell.overrides.push_back("train.lr=" + text_of(rate));
   return cell;

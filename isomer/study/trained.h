@@ -56,8 +56,9 @@ struct Comparison {
   std::vector<Contender> models;
   Judged judged = Judged::when_it_has_learned;
   const Probe* probe = nullptr;
-  std::optional<Reading> reading = {};  // without: the task's metric on test examples
-  bool search = true;                   // for learning rates; without: each model's own alone
+  const Procedure* procedure = nullptr;  // in place of training
+  std::optional<Reading> reading = {};   // without: the task's metric on test examples
+  bool search = true;                    // for learning rates; without: each model's own alone
 
   [[nodiscard]] std::vector<Cell> cells(const Budget& budget, const Cells& done) const;
 

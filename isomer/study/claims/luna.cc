@@ -130,6 +130,7 @@ Source luna() {
   std::vector<Claim> claims{positive(), special_cases()};
   std::ranges::move(luna_features(), std::back_inserter(claims));
   std::ranges::move(luna_models(), std::back_inserter(claims));
+  std::ranges::move(luna_pretrained(), std::back_inserter(claims));
   return {.id = "luna",
           .title = "Shahbazi et al. 2025, LUNA: Linear Universal Neural Attention with Generalization Guarantees",
           .about =
