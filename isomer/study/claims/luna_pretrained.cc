@@ -128,11 +128,11 @@ void read_stages(const std::vector<Comparison::Chosen>& chosen, Evidence& found)
 }
 
 Claim stories() {
-  std::vector<Contender> models = successors(1e-3);
+  std::vector<Contender> models = successors(3e-4);
   models.push_back({.name = "Hedgehog and windows of 16",
                     .set = {"model.layers=hedgehog,sliding-window,hedgehog,sliding-window,hedgehog,sliding-window",
                             "mixer.sliding-window.window=16"},
-                    .rate = 1e-3});
+                    .rate = 3e-4});
   return trained(
       {.id = "luna.stories-conversion",
        .statement =
