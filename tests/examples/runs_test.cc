@@ -116,7 +116,7 @@ TEST_F(RunExamples, Subjects) {
   make_text();
   // from isomer/explore/subject.h
   const std::unique_ptr<const Subject> gla = fresh_subject({.preset = "gla", .words = words_of("the cat sat on the mat")});
-  const std::vector<LawCall> calls = gla->calls(0, context);  // nn/mixer_dsf.h
+  const std::vector<LawCall> calls = gla->calls(context)[0];  // nn/mixer_dsf.h
   // end
   EXPECT_FALSE(calls.empty());
   // from isomer/explore/subject.h
