@@ -29,10 +29,3 @@ std::span<const Preset* const> internal::preset_list() {
 ]]
     @ONLY)
 endfunction()
-
-function(isomer_preset_list target)
-  set(output ${PROJECT_BINARY_DIR}/generated/preset_list.cc)
-  isomer_write_preset_list(${output} ${ARGN})
-  isomer_source_flags(${output})
-  target_sources(${target} PRIVATE ${output})
-endfunction()

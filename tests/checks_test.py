@@ -156,6 +156,7 @@ class Changed(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
+        self.together = []
         for name in (".clang-format", ".clang-tidy"):
             shutil.copy(ROOT / name, self.root)
 
@@ -170,7 +171,8 @@ class Changed(unittest.TestCase):
 
     def changed(self, path=None):
         """(exit status, output)"""
-        entries = [{"directory": str(self.root), "file": str(file), "command": f"c++ -std=c++20 -c {file}"} for file in self.root.glob("*.cc")]
+        entries = [{"directory": str(self.root), "file": str(file), "command": f"c++ -std=c++20 -o x.o -c {file}"}
+                   for file in self.together or self.root.glob("*.cc")]
         (self.root / "compile_commands.json").write_text(json.dumps(entries))
         done = subprocess.run([sys.executable, TOOLS / "changed", self.root, self.root], capture_output=True, text=True,
                               env=None if path is None else {"PATH": path})
@@ -205,6 +207,20 @@ class Changed(unittest.TestCase):
         self.assertEqual(self.changed()[0], 0, self.changed())
         (self.root / "fresh.cc").write_text(self.WRONG)
         self.assertIn("fresh.cc:1:19", self.changed()[1])
+
+    def test_what_is_compiled_together_is_looked_at_alone(self):
+        self.git("init", "-q", "-b", "main")
+        self.commit({"a.cc": self.GOOD, "b.cc": self.GOOD.replace("f", "g")})
+        unity = self.root / "Unity"
+        unity.mkdir()
+        (unity / "both.cxx").write_text("".join(f'#include "{self.root}/{name}"\n' for name in ("a.cc", "b.cc")))
+        self.together = [unity / "both.cxx"]
+        self.commit({"b.cc": self.WRONG.replace("f", "g")})
+        self.assertIn("b.cc:1:19: error: use nullptr", self.changed()[1])
+        self.commit({"b.cc": "int g() { return f(); }\n"})
+        status, output = self.changed()
+        self.assertEqual(status, 1)
+        self.assertIn("b.cc:1:18: error: ‘f’ was not declared in this scope", output)
 
     def test_without_a_commit_before_the_format_of_all_is_checked(self):
         self.git("init", "-q", "-b", "main")

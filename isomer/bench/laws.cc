@@ -16,12 +16,12 @@ std::string red_row(const Law& law, Context& context) {
   return {};
 }
 
-std::string title(const BenchCase& c) {
+std::string full_title(const BenchCase& c) {
   return c.subject + " " + c.variant + " " + c.direction + " T=" + std::to_string(c.T) + " " + std::to_string(c.H) + "x" +
          std::to_string(c.K);
 }
 
-std::vector<BenchCase> cases_of(const Law& law, const LawBench& plan) {
+std::vector<BenchCase> law_cases(const Law& law, const LawBench& plan) {
   std::vector<BenchCase> cases = law.bench_cases(plan.quick);
   if (!plan.form) return cases;
   const bool other = *plan.form != Form::step;
@@ -35,9 +35,9 @@ void time_law(const Law& law, const LawBench& plan, Context& context, const Moni
   // The clock of a machine drifts with its load, so every law has the peak of its own minute.
   monitor.show("the sgemm peak");
   const double peak = measure_peak(context);
-  for (const BenchCase& what : cases_of(law, plan)) {
+  for (const BenchCase& what : law_cases(law, plan)) {
     if (monitor.stopped()) return;
-    monitor.show(title(what));
+    monitor.show(full_title(what));
     const BenchWork work = law.prepare(what);
     const Timing timing = measure(work, context, plan.quick ? 0.2 : 1.0);
     const double gflops = work.flops / timing.median / 1e9;

@@ -72,7 +72,7 @@ LayerRow time_layer(const LayerCase& what, Context& context, double budget) {
   return row;
 }
 
-std::vector<LayerCase> cases_of(const Preset& preset, bool quick) {
+std::vector<LayerCase> layer_cases(const Preset& preset, bool quick) {
   std::vector<LayerCase> cases;
   for (const Index width : {256, 512})
     for (const Index T : {1024, 4096})
@@ -130,7 +130,7 @@ Json to_json(const LayerRow& row) {
 BenchRows<LayerRow> bench_layers(const PresetBench& plan, Context& context, const Monitor& monitor) {
   BenchRows<LayerRow> result;
   const SoundPresets sound = each_sound_preset(plan, context, monitor, [&](const Preset& preset) {
-    for (const LayerCase& what : cases_of(preset, plan.quick)) {
+    for (const LayerCase& what : layer_cases(preset, plan.quick)) {
       if (monitor.stopped()) return;
       monitor.show(what.preset + " " + what.direction() + " width " + std::to_string(what.width) + " T " +
                    std::to_string(what.T));

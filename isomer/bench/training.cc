@@ -13,7 +13,7 @@ TrainingRow time_training(const TrainingCase& what, Context& context, double bud
   return {what, timing, context.threads(), training.parameters.trained_size(), training.flops_per_token()};
 }
 
-std::vector<TrainingCase> cases_of(const Preset& preset, bool quick) {
+std::vector<TrainingCase> training_cases(const Preset& preset, bool quick) {
   const std::string name(preset.name);
   if (quick) return {{name, 2, 512}};
   return {{name, 16, 512}, {name, 2, 4096}};
@@ -58,7 +58,7 @@ Json to_json(const TrainingRow& row) {
 BenchRows<TrainingRow> bench_training(const PresetBench& plan, Context& context, const Monitor& monitor) {
   BenchRows<TrainingRow> result;
   const SoundPresets sound = each_sound_preset(plan, context, monitor, [&](const Preset& preset) {
-    for (const TrainingCase& what : cases_of(preset, plan.quick)) {
+    for (const TrainingCase& what : training_cases(preset, plan.quick)) {
       if (monitor.stopped()) return;
       monitor.show("training " + what.preset + " on " + std::to_string(what.B) + " x " + std::to_string(what.T));
       result.rows.push_back(time_training(what, context, plan.quick ? 0.5 : 5.0));

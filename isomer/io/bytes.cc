@@ -16,7 +16,7 @@
 namespace isomer {
 
 namespace {
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+[[noreturn]] void refuse_file(const std::filesystem::path& path, const std::string& why) {
   throw Error("cannot read " + path.string() + ": " + why);
 }
 
@@ -32,11 +32,11 @@ struct Close {
 
 std::unique_ptr<gzFile_s, Close> open_file(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) refuse(path, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  if (descriptor < 0) refuse_file(path, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   struct stat about {};
   if (::fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
     ::close(descriptor);
-    refuse(path, "not a regular file");
+    refuse_file(path, "not a regular file");
   }
   // zlib passes through what is not compressed.
   std::unique_ptr<gzFile_s, Close> file(::gzdopen(descriptor, "rb"));
@@ -61,9 +61,9 @@ std::vector<unsigned char> read_bytes(const std::filesystem::path& path, std::si
     int problem = Z_OK;
     const char* text = ::gzerror(file.get(), &problem);
     if (got < 0 || problem != Z_OK)
-      refuse(path, problem == Z_ERRNO ? std::strerror(errno) : after_name(text));  // NOLINT(concurrency-mt-unsafe)
+      refuse_file(path, problem == Z_ERRNO ? std::strerror(errno) : after_name(text));  // NOLINT(concurrency-mt-unsafe)
     bytes.resize(size + std::size_t(got));
-    if (bytes.size() > most) refuse(path, "expected at most " + std::to_string(most) + " bytes, got more");
+    if (bytes.size() > most) refuse_file(path, "expected at most " + std::to_string(most) + " bytes, got more");
     if (std::size_t(got) < step) return bytes;
   }
 }

@@ -23,7 +23,7 @@ constexpr struct {
               {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8}};
 
 template <class... Parts>
-[[noreturn]] void refuse(const Parts&... parts) {
+[[noreturn]] void refuse_gguf(const Parts&... parts) {
   fail("gguf", parts...);
 }
 
@@ -37,7 +37,7 @@ class Cursor {
 
   GgufBytes take(std::uint64_t count, std::string_view what) {
     if (count > left())
-      refuse("expected ", count, " bytes for ", what, " at byte ", at_, ", got ", left(), "; is the file truncated?");
+      refuse_gguf("expected ", count, " bytes for ", what, " at byte ", at_, ", got ", left(), "; is the file truncated?");
     const GgufBytes taken = bytes_.subspan(at_, count);
     at_ += count;
     return taken;
@@ -56,10 +56,10 @@ class Cursor {
   std::string name(std::string_view what) {
     const std::string_view name = string(what);
     if (name.empty() || name.size() > kLongestName)
-      refuse("expected ", what, " of 1 to ", kLongestName, " bytes, got one of ", name.size());
+      refuse_gguf("expected ", what, " of 1 to ", kLongestName, " bytes, got one of ", name.size());
     if (first_not_utf8(name) != std::string_view::npos ||
         std::ranges::any_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }))
-      refuse("expected ", what, " in UTF-8 without control characters, got another at byte ", at_ - name.size());
+      refuse_gguf("expected ", what, " in UTF-8 without control characters, got another at byte ", at_ - name.size());
     return std::string(name);
   }
   GgufBytes since(std::uint64_t begin) const { return bytes_.subspan(begin, at_ - begin); }
@@ -71,14 +71,14 @@ class Cursor {
 
 GgufKind kind_of(std::uint32_t number, const std::string& key) {
   if (number >= std::size(kKinds))
-    refuse("expected a value of kind 0 to ", std::size(kKinds) - 1, " for ", key, ", got ", number);
+    refuse_gguf("expected a value of kind 0 to ", std::size(kKinds) - 1, " for ", key, ", got ", number);
   return GgufKind(number);
 }
 
 void pass(Cursor& from, GgufKind kind, std::uint64_t count, const std::string& key, std::uint64_t depth);
 
 void pass_array(Cursor& from, const std::string& key, std::uint64_t depth) {
-  if (depth > kDeepest) refuse("expected arrays at most ", kDeepest, " deep for ", key);
+  if (depth > kDeepest) refuse_gguf("expected arrays at most ", kDeepest, " deep for ", key);
   const GgufKind kind = kind_of(from.number<std::uint32_t>(key), key);
   pass(from, kind, from.number<std::uint64_t>(key), key, depth);
 }
@@ -89,8 +89,8 @@ void pass(Cursor& from, GgufKind kind, std::uint64_t count, const std::string& k
   // A string has 8 bytes at least, an array 12.
   const std::uint64_t least = bytes > 0 ? bytes : kind == GgufKind::string ? 8 : 12;
   if (count > from.left() / least)
-    refuse("expected ", count, " values of ", kKinds[std::size_t(kind)].name, " for ", key,
-           " inside of the file; is it truncated?");
+    refuse_gguf("expected ", count, " values of ", kKinds[std::size_t(kind)].name, " for ", key,
+                " inside of the file; is it truncated?");
   if (kind == GgufKind::string)
     for (std::uint64_t i = 0; i < count; ++i) (void)from.string(key);
   else if (kind == GgufKind::array)
@@ -98,7 +98,7 @@ void pass(Cursor& from, GgufKind kind, std::uint64_t count, const std::string& k
   else {
     const GgufBytes values = from.take(count * bytes, key);
     if (kind == GgufKind::boolean && std::ranges::any_of(values, [](std::byte b) { return b > std::byte{1}; }))
-      refuse("expected 0 or 1 for ", key, ", got another byte");
+      refuse_gguf("expected 0 or 1 for ", key, ", got another byte");
   }
 }
 
@@ -128,14 +128,14 @@ Placed read_tensor(Cursor& from) {
   placed.name = from.name("the name of a tensor");
   const std::string& name = placed.name;
   const auto axes = from.number<std::uint32_t>(name);
-  if (axes > kMostAxes) refuse("expected tensor ", name, " with at most ", kMostAxes, " axes, got ", axes);
+  if (axes > kMostAxes) refuse_gguf("expected tensor ", name, " with at most ", kMostAxes, " axes, got ", axes);
   // Without empty axes, so that the strides of an empty tensor are numbers too.
   Index numbers = 1;
   for (std::uint32_t axis = 0; axis < axes; ++axis) {
     const auto size = from.number<std::uint64_t>(name);
     if (size > std::uint64_t(std::numeric_limits<Index>::max()) ||
         (size > 0 && __builtin_mul_overflow(numbers, Index(size), &numbers)))
-      refuse("the shape of tensor ", name, " is too large");
+      refuse_gguf("the shape of tensor ", name, " is too large");
     placed.tensor.shape.push_back(Index(size));
   }
   std::ranges::reverse(placed.tensor.shape);
@@ -149,14 +149,14 @@ std::uint64_t bytes_of(const Placed& placed, const GgufBlock& block) {
   const std::vector<Index>& shape = placed.tensor.shape;
   const Index row = shape.empty() ? 1 : shape.back();
   if (row % block.numbers != 0)
-    refuse("expected rows of a multiple of ", block.numbers, " numbers for tensor ", placed.name, " of ",
-           name_of(placed.tensor.type), ", got ", row);
+    refuse_gguf("expected rows of a multiple of ", block.numbers, " numbers for tensor ", placed.name, " of ",
+                name_of(placed.tensor.type), ", got ", row);
   // Rows of no numbers have no bytes, however many there are.
   Index bytes = block.bytes;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     const Index size = axis + 1 == shape.size() ? shape[axis] / block.numbers : shape[axis];
     if (size == 0) return 0;
-    if (__builtin_mul_overflow(bytes, size, &bytes)) refuse("the shape of tensor ", placed.name, " is too large");
+    if (__builtin_mul_overflow(bytes, size, &bytes)) refuse_gguf("the shape of tensor ", placed.name, " is too large");
   }
   return std::uint64_t(bytes);
 }
@@ -167,16 +167,16 @@ std::uint64_t alignment_of(const GgufHeader& header) {
   const auto values = decode_integers(found->second, found->first);
   if (found->second.array || values.front() < 1 || values.front() > std::int64_t(kLargestAlignment) ||
       !std::has_single_bit(std::uint64_t(values.front())))
-    refuse("expected a power of two up to ", kLargestAlignment, " for general.alignment, got another");
+    refuse_gguf("expected a power of two up to ", kLargestAlignment, " for general.alignment, got another");
   return std::uint64_t(values.front());
 }
 
 std::uint32_t read_version(Cursor& from) {
   const GgufBytes magic = from.take(4, "the magic number");
-  if (std::memcmp(magic.data(), "GGUF", 4) != 0) refuse("expected a file that begins with GGUF, got another");
+  if (std::memcmp(magic.data(), "GGUF", 4) != 0) refuse_gguf("expected a file that begins with GGUF, got another");
   const auto version = from.number<std::uint32_t>("the version");
-  if (version != 0 && version << 16 == 0) refuse("expected a little-endian file, got a big-endian one");
-  if (version != 2 && version != 3) refuse("expected version 2 or 3, got ", version);
+  if (version != 0 && version << 16 == 0) refuse_gguf("expected a little-endian file, got a big-endian one");
+  if (version != 2 && version != 3) refuse_gguf("expected version 2 or 3, got ", version);
   return version;
 }
 }  // namespace
@@ -189,7 +189,7 @@ GgufHeader parse_gguf(GgufBytes file) {
   const auto entries = from.number<std::uint64_t>("the number of keys");
   for (std::uint64_t i = 0; i < entries; ++i) {
     const std::string key = from.name("a key");
-    if (!header.metadata.emplace(key, read_entry(from, key)).second) refuse("expected different keys, got ", key, " twice");
+    if (!header.metadata.emplace(key, read_entry(from, key)).second) refuse_gguf("expected different keys, got ", key, " twice");
   }
   const std::uint64_t alignment = alignment_of(header);
   std::vector<Placed> placed;
@@ -199,16 +199,16 @@ GgufHeader parse_gguf(GgufBytes file) {
   const GgufBytes data = file.subspan(begin);
   for (Placed& one : placed) {
     if (one.offset % alignment != 0)
-      refuse("expected tensor ", one.name, " at a multiple of ", alignment, " bytes, got ", one.offset);
+      refuse_gguf("expected tensor ", one.name, " at a multiple of ", alignment, " bytes, got ", one.offset);
     if (const auto block = block_of(one.tensor.type)) {
       const std::uint64_t bytes = bytes_of(one, *block);
       if (one.offset > data.size() || bytes > data.size() - one.offset)
-        refuse("tensor ", one.name, " has ", bytes, " bytes from byte ", one.offset, " of ", data.size(),
-               "; is the file truncated?");
+        refuse_gguf("tensor ", one.name, " has ", bytes, " bytes from byte ", one.offset, " of ", data.size(),
+                    "; is the file truncated?");
       one.tensor.bytes = data.subspan(one.offset, bytes);
     }
     if (!header.tensors.emplace(one.name, std::move(one.tensor)).second)
-      refuse("expected different tensors, got ", one.name, " twice");
+      refuse_gguf("expected different tensors, got ", one.name, " twice");
   }
   return header;
 }
@@ -220,7 +220,7 @@ std::string description(const GgufEntry& entry) {
 
 namespace {
 [[noreturn]] void refuse_kind(std::string_view key, const char* expected, const GgufEntry& entry) {
-  refuse("expected ", key, " as ", expected, ", got ", description(entry));
+  refuse_gguf("expected ", key, " as ", expected, ", got ", description(entry));
 }
 
 /// f(value) for every value of an entry of numbers; false for other entries.
@@ -271,7 +271,7 @@ std::vector<std::int64_t> decode_integers(const GgufEntry& entry, std::string_vi
     if constexpr (std::is_floating_point_v<decltype(value)>) {
       refuse_kind(key, "whole numbers", entry);
     } else {
-      if (!std::in_range<std::int64_t>(value)) refuse("expected ", key, " as whole numbers below 2^63, got ", value);
+      if (!std::in_range<std::int64_t>(value)) refuse_gguf("expected ", key, " as whole numbers below 2^63, got ", value);
       integers.push_back(std::int64_t(value));
     }
   };

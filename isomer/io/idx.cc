@@ -6,7 +6,7 @@
 namespace isomer {
 
 namespace {
-constexpr std::size_t kMostAxes = 4;
+constexpr std::size_t kMostIdxAxes = 4;
 constexpr unsigned char kUnsignedByte = 0x08;
 // The largest of the family (EMNIST by class) has 0.55 GB.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
@@ -18,7 +18,7 @@ IdxArray parse_idx(std::span<const unsigned char> bytes) {
           int(bytes[1]));
   require(bytes[2] == kUnsignedByte, "idx", "expected unsigned bytes (type 8), got type ", int(bytes[2]));
   const std::size_t axes = bytes[3], header = 4 + 4 * axes;
-  require(axes >= 1 && axes <= kMostAxes, "idx", "expected 1 to ", kMostAxes, " axes, got ", axes);
+  require(axes >= 1 && axes <= kMostIdxAxes, "idx", "expected 1 to ", kMostIdxAxes, " axes, got ", axes);
   require(bytes.size() >= header, "idx", "expected a header of ", header, " bytes, got a file of ", bytes.size());
   IdxArray array;
   const std::size_t left = bytes.size() - header;

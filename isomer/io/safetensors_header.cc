@@ -11,7 +11,7 @@ namespace isomer {
 
 namespace {
 // Names stand in error texts, and no array of ours has more axes.
-constexpr std::size_t kLongestName = 1024, kLargestRank = 32;
+constexpr std::size_t kLongestTensorName = 1024, kLargestRank = 32;
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 
 template <class... Parts>
@@ -26,7 +26,7 @@ struct Fields {
   std::set<std::string> seen;
 };
 
-constexpr Type kTypes[] = {Type::f32, Type::f64, Type::bf16, Type::f16, Type::i64};
+constexpr Type kReadTypes[] = {Type::f32, Type::f64, Type::bf16, Type::f16, Type::i64};
 
 /// Types of the format that others write (masks, position numbers, quantised weights): a file may hold them beside what is asked
 /// for.
@@ -50,7 +50,7 @@ SafetensorsEntry checked(const Fields& fields) {
   for (const char* field : {"dtype", "shape", "data_offsets"})
     if (!fields.seen.contains(field)) refuse("expected a ", field, " for tensor ", fields.name, ", found none");
   SafetensorsEntry entry{.name = fields.name, .dtype = fields.dtype, .type = {}, .shape = {}, .begin = 0, .end = 0};
-  for (const Type type : kTypes)
+  for (const Type type : kReadTypes)
     if (fields.dtype == name_of(type)) entry.type = type;
   // Without empty axes, so that the strides of an empty tensor are numbers too.
   Index bytes = entry.type.has_value() ? bytes_of(*entry.type) : bytes_of_other(entry);
@@ -91,7 +91,8 @@ class Reader {
     return true;
   }
   bool key(string_t& name) {
-    if (name.size() > kLongestName) refuse("expected names of at most ", kLongestName, " bytes, got one of ", name.size());
+    if (name.size() > kLongestTensorName)
+      refuse("expected names of at most ", kLongestTensorName, " bytes, got one of ", name.size());
     if (depth_ == 1) {
       if (!names_.insert(name).second) refuse("tensor ", name, " is there twice");
       metadata_ = name == "__metadata__";
@@ -130,7 +131,7 @@ class Reader {
     if (metadata_)
       metadata.emplace(field_, text);
     else
-      fields_.dtype = text.substr(0, kLongestName);
+      fields_.dtype = text.substr(0, kLongestTensorName);
     return true;
   }
   bool number_integer(number_integer_t) { unexpected("a negative number"); }
@@ -190,13 +191,15 @@ std::map<std::string, std::string> parse_safetensors_index(std::string_view text
     refuse("expected an index in JSON with an object weight_map, found none");
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : index["weight_map"].items()) {
-    if (name.size() > kLongestName) refuse("expected names of at most ", kLongestName, " bytes, got one of ", name.size());
+    if (name.size() > kLongestTensorName)
+      refuse("expected names of at most ", kLongestTensorName, " bytes, got one of ", name.size());
     if (!file.is_string()) refuse("expected the name of a file for tensor ", name, ", got ", file.type_name());
     const auto& shard = file.get_ref<const std::string&>();
     // A set lies in one folder: nothing else of the machine is opened because a file says so.
-    if (shard.size() > kLongestName || shard.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
+    if (shard.size() > kLongestTensorName || shard.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
         !shard.ends_with(".safetensors") || shard.starts_with('.'))
-      refuse("expected a file NAME.safetensors beside the index for tensor ", name, ", got ", shard.substr(0, kLongestName));
+      refuse("expected a file NAME.safetensors beside the index for tensor ", name, ", got ",
+             shard.substr(0, kLongestTensorName));
     files.emplace(name, shard);
   }
   return files;

@@ -27,7 +27,7 @@ struct Mapped {
 
 using All = std::map<std::string, Mapped, std::less<>>;
 
-All open_file(const fs::path& path, Metadata& metadata) {
+All open_one(const fs::path& path, Metadata& metadata) {
   const auto file = std::make_shared<const Mapping>(path);
   if (file->size() < 8) file->refuse("safetensors: expected at least 8 bytes, got " + std::to_string(file->size()));
   All all;
@@ -60,7 +60,7 @@ All open_set(const fs::path& index, Metadata& metadata) {
   }
   std::map<std::string, All> shards;
   for (const auto& [name, file] : files)
-    if (!shards.contains(file)) shards.emplace(file, open_file(index.parent_path() / file, metadata));
+    if (!shards.contains(file)) shards.emplace(file, open_one(index.parent_path() / file, metadata));
   All all;
   for (const auto& [name, file] : files) {
     auto found = shards.at(file).extract(name);
@@ -78,10 +78,10 @@ All open_any(const fs::path& path, Metadata& metadata) {
   std::error_code none;
   if (fs::is_directory(path, none)) {
     if (fs::exists(path / kIndex, none)) return open_set(path / kIndex, metadata);
-    if (fs::exists(path / kFile, none)) return open_file(path / kFile, metadata);
+    if (fs::exists(path / kFile, none)) return open_one(path / kFile, metadata);
     throw Error("cannot read " + path.string() + ": expected " + kFile + " or " + kIndex + " in it, found neither");
   }
-  return path.extension() == ".json" ? open_set(path, metadata) : open_file(path, metadata);
+  return path.extension() == ".json" ? open_set(path, metadata) : open_one(path, metadata);
 }
 }  // namespace
 

@@ -12,13 +12,13 @@
 namespace isomer {
 
 namespace {
-constexpr int kVersion = 1;
+constexpr int kConfigVersion = 1;
 constexpr std::string_view kNorms[] = {"rms", "layer"};
 
 /// Reads the keys of one object; finish() refuses those that nobody read.
-class Reader {
+class ConfigReader {
  public:
-  Reader(const Json& json, const char* what) : json_(json), what_(what) {
+  ConfigReader(const Json& json, const char* what) : json_(json), what_(what) {
     require(json.is_object(), what, "expected an object, got ", json.dump());
   }
   const Json& at(const char* key) {
@@ -104,7 +104,7 @@ struct SavedLayer {
 };
 
 SavedLayer read_layer(const Json& json) {
-  Reader read(json, "layers");
+  ConfigReader read(json, "layers");
   SavedLayer layer{{read.text("preset")}, read.text("fingerprint")};
   const Json& options = read.at("options");
   require(options.is_object(), "options", "expected an object, got ", options.dump());
@@ -118,10 +118,11 @@ SavedLayer read_layer(const Json& json) {
 }
 
 ModelConfig read_config(const Json& json) {
-  Reader read(json, "config");
+  ConfigReader read(json, "config");
   const Index version = read.index("version");
-  require(version <= kVersion, "version", "expected at most ", kVersion, ", got ", version, ": a newer isomer wrote it");
-  require(version == kVersion, "version", "expected ", kVersion, ", got ", version);
+  require(version <= kConfigVersion, "version", "expected at most ", kConfigVersion, ", got ", version,
+          ": a newer isomer wrote it");
+  require(version == kConfigVersion, "version", "expected ", kConfigVersion, ", got ", version);
   ModelConfig config{.kind = model_kind_named(read.text("kind")),
                      .width = read.index("width"),
                      .mlp = mlp_named(read.text("mlp")),
@@ -182,7 +183,7 @@ std::string to_json(const ModelConfig& config) {
     if (const auto place = config.layers[i].norm_place) layer.set("norm_place", name_of(*place));
     layers.push(std::move(layer));
   }
-  Json json = Json::object({{"version", kVersion},
+  Json json = Json::object({{"version", kConfigVersion},
                             {"kind", name_of(config.kind)},
                             {"width", config.width},
                             {"layers", std::move(layers)},

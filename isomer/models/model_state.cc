@@ -11,7 +11,7 @@ namespace isomer {
 namespace {
 // Of the files; they say it in their metadata.
 constexpr const char* kFormat = "isomer model state";
-constexpr const char* kVersion = "2";
+constexpr const char* kStateVersion = "2";
 
 constexpr const char* kLogits = "logits";
 
@@ -86,7 +86,7 @@ Tensors ModelState<T>::tensors() const {
 template <class T>
 void ModelState<T>::save(const std::string& path) const {
   Metadata all = notes;
-  all.insert({{"format", kFormat}, {"version", kVersion}, {"fingerprint", fingerprint_}});
+  all.insert({{"format", kFormat}, {"version", kStateVersion}, {"fingerprint", fingerprint_}});
   write_safetensors(path, tensors(), all);
 }
 
@@ -95,7 +95,7 @@ ModelState<T> ModelState<T>::load(const std::string& path, std::span<const graph
   const SafetensorsFile file = read_safetensors_file(path);
   try {
     expect_metadata(file.metadata, "format", kFormat);
-    expect_metadata(file.metadata, "version", kVersion);
+    expect_metadata(file.metadata, "version", kStateVersion);
     expect_metadata(file.metadata, "fingerprint", fingerprint(layers));
     refuse_nan(file.tensors);
     ModelState state(layers, batch_of_file(file.tensors, prefix(0) + "batch", ModelState(layers, 1).bytes()));

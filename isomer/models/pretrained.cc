@@ -12,7 +12,7 @@
 namespace isomer {
 
 namespace {
-constexpr const char* kTokenizer = "/tokenizer.json";
+constexpr const char* kTokenizerFile = "/tokenizer.json";
 
 /// A head for sequences in place of whatever a model has.
 ModelConfig with_head(ModelConfig config, const Classes& classes) {
@@ -166,7 +166,7 @@ Tensors read_weights(const std::string& path) {
 
 std::string read_tokenizer(const std::string& path) {
   if (const std::string gguf = find_gguf(path); !gguf.empty()) return read_gguf_tokenizer(gguf)->to_json();
-  const std::string file = find_model(path) + kTokenizer;
+  const std::string file = find_model(path) + kTokenizerFile;
   return is_there(file) ? read_text(file) : "";
 }
 

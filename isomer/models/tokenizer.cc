@@ -14,10 +14,10 @@ namespace isomer {
 
 namespace {
 // Of tokenizer.json.
-constexpr int kVersion = 1;
+constexpr int kTokenizerVersion = 1;
 constexpr std::array<std::string_view, 3> kNames{"bytes", "numbers", "words"};
 
-Json head_of(std::string_view name) { return Json::object({{"version", kVersion}, {"name", name}}); }
+Json head_of(std::string_view name) { return Json::object({{"version", kTokenizerVersion}, {"name", name}}); }
 
 /// What stands between spaces and ends of lines.
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -119,10 +119,10 @@ class Words final : public Tokenizer {
  private:
   /// All, or the first of many.
   [[nodiscard]] std::string some_words() const {
-    constexpr std::size_t kMost = 8;
+    constexpr std::size_t kMostShown = 8;
     std::string some;
-    for (std::size_t i = 0; i < std::min(words_.size(), kMost); ++i) some += (i == 0 ? "" : ", ") + words_[i];
-    return words_.size() > kMost ? some + ", …" : some;
+    for (std::size_t i = 0; i < std::min(words_.size(), kMostShown); ++i) some += (i == 0 ? "" : ", ") + words_[i];
+    return words_.size() > kMostShown ? some + ", …" : some;
   }
 
   std::vector<std::string> words_;
@@ -134,7 +134,8 @@ std::unique_ptr<Tokenizer> parsed(const Json& json, std::string_view text, Index
   // Hugging Face's has what we call a name in its model.
   if (json.find("model") != nullptr) return hugging_face_tokenizer(json, text, vocabulary);
   const std::int64_t version = json.at("version").integer();
-  require(version <= kVersion, "version", "expected at most ", kVersion, ", got ", version, ": a newer isomer wrote it");
+  require(version <= kTokenizerVersion, "version", "expected at most ", kTokenizerVersion, ", got ", version,
+          ": a newer isomer wrote it");
   switch (position_of("name", json.at("name").text(), kNames)) {
     case 0: return byte_tokenizer();
     case 1: return nullptr;

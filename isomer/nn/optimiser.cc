@@ -12,7 +12,7 @@ namespace isomer {
 
 namespace {
 // In the order of OptimiserKind.
-constexpr std::array<std::string_view, 2> kNames{"adamw", "sgd"};
+constexpr std::array<std::string_view, 2> kOptimiserNames{"adamw", "sgd"};
 
 // Numbers of a block: some ten microseconds of work, so that threads share evenly and starting a task costs nothing beside it.
 constexpr Index kBlock = 8192;
@@ -42,9 +42,9 @@ Tensor copy_of(const Parameter<T>& p, const Buffer<T>& numbers) {
 }
 }  // namespace
 
-std::string_view name_of(OptimiserKind kind) { return kNames[std::size_t(kind)]; }
+std::string_view name_of(OptimiserKind kind) { return kOptimiserNames[std::size_t(kind)]; }
 
-OptimiserKind optimiser_named(std::string_view name) { return OptimiserKind(position_of("optimiser", name, kNames)); }
+OptimiserKind optimiser_named(std::string_view name) { return OptimiserKind(position_of("optimiser", name, kOptimiserNames)); }
 
 void check(const OptimiserOptions& o) {
   const auto share = [](double x) { return x >= 0 && x < 1; };

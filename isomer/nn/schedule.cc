@@ -11,10 +11,8 @@
 namespace isomer {
 
 namespace {
-using Kind = Schedule::Kind;
-
-// In the order of Kind.
-constexpr std::array<std::string_view, 4> kNames{"constant", "cosine", "linear", "warmup-stable-decay"};
+// In the order of Schedule::Kind.
+constexpr std::array<std::string_view, 4> kScheduleNames{"constant", "cosine", "linear", "warmup-stable-decay"};
 
 /// How far `step` is on the way from `begin` to `end`, in [0, 1].
 double progress(Index step, double begin, double end) {
@@ -23,9 +21,9 @@ double progress(Index step, double begin, double end) {
 }
 }  // namespace
 
-std::string_view name_of(Kind kind) { return kNames[std::size_t(kind)]; }
+std::string_view name_of(Schedule::Kind kind) { return kScheduleNames[std::size_t(kind)]; }
 
-Kind schedule_named(std::string_view name) { return Kind(position_of("schedule", name, kNames)); }
+Schedule::Kind schedule_named(std::string_view name) { return Schedule::Kind(position_of("schedule", name, kScheduleNames)); }
 
 void check(const Schedule& schedule) {
   require(schedule.steps >= 0, "schedule", "expected steps >= 0, got ", schedule.steps);
@@ -41,10 +39,10 @@ double factor(const Schedule& schedule, Index step) {
   const double steps = double(schedule.steps), warmup = double(schedule.warmup);
   const auto fallen = [&](double share) { return 1 - (1 - schedule.final_fraction) * share; };
   switch (schedule.kind) {
-    case Kind::constant: return 1;
-    case Kind::cosine: return fallen((1 - std::cos(std::numbers::pi * progress(step, warmup, steps))) / 2);
-    case Kind::linear: return fallen(progress(step, warmup, steps));
-    case Kind::warmup_stable_decay:
+    case Schedule::Kind::constant: return 1;
+    case Schedule::Kind::cosine: return fallen((1 - std::cos(std::numbers::pi * progress(step, warmup, steps))) / 2);
+    case Schedule::Kind::linear: return fallen(progress(step, warmup, steps));
+    case Schedule::Kind::warmup_stable_decay:
       // A decay longer than what the warm-up leaves begins behind it.
       return fallen(progress(step, std::max(warmup, steps * (1 - schedule.decay)), steps));
   }

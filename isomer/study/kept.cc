@@ -8,6 +8,7 @@
 #include "isomer/io/files.h"
 #include "isomer/io/json.h"
 #include "isomer/io/text.h"
+#include "isomer/study/statistics.h"
 
 namespace isomer::study {
 
@@ -16,7 +17,6 @@ namespace {
 Json number(double x) { return std::isfinite(x) ? Json(x) : Json(x > 0 ? "inf" : x < 0 ? "-inf" : "nan"); }
 double number_of(const Json& x) {
   if (x.is_number()) return x.number();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return x.text() == "inf" ? kInfinity : x.text() == "-inf" ? -kInfinity : std::numeric_limits<double>::quiet_NaN();
 }
 }  // namespace

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
+#include "isomer/study/statistics.h"
 #include "isomer/study/trained.h"
 
 namespace isomer::study {
@@ -23,7 +23,6 @@ Json to_json(const Result::Measured& m) {
 
 /// A bound that is not finite is null in the file, and is none again.
 Interval interval_of(const Json& value, const Json& low, const Json& high, Index n) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return {.mean = value.number(),
           .low = low.is_null() ? -kInfinity : low.number(),
           .high = high.is_null() ? kInfinity : high.number(),

@@ -16,8 +16,6 @@ Verdict place(const Interval& x, double low, double high) {
   return Verdict::undecided;
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// a − b, seed by seed; of different numbers of seeds (or one without seeds), and of models that were still learning, the
 /// intervals are taken apart.
 Interval difference(const Sample& a, const Sample& b) {

@@ -11,7 +11,6 @@ namespace isomer::study {
 
 namespace {
 constexpr int kResamples = 10000;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 std::string text_of(const Interval& x) {

@@ -2,6 +2,7 @@
 // What several seeds say together: means with bootstrap intervals, and slopes of log-log fits.
 //
 //   const Interval accuracy = bootstrap(std::vector<double>{0.97, 0.99, 0.98});   // mean 0.98, low 0.97, high 0.99
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,8 @@
 #include "isomer/base/index.h"
 
 namespace isomer::study {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A mean and where it may lie.
 struct Interval {

@@ -11,14 +11,13 @@
 namespace isomer {
 
 namespace {
-using Fate = StartedWeight::Fate;
-// In the order of Fate.
-constexpr std::array<std::string_view, 4> kFates{"taken", "misshapen", "missing", "unknown"};
+// In the order of StartedWeight::Fate.
+constexpr std::array<std::string_view, 4> kStartFates{"taken", "misshapen", "missing", "unknown"};
 }  // namespace
 
-std::string_view name_of(Fate fate) { return kFates[std::size_t(fate)]; }
+std::string_view name_of(StartedWeight::Fate fate) { return kStartFates[std::size_t(fate)]; }
 
-Index StartReport::count(Fate fate) const {
+Index StartReport::count(StartedWeight::Fate fate) const {
   return std::ranges::count_if(weights, [&](const StartedWeight& weight) { return weight.fate == fate; });
 }
 
@@ -30,16 +29,17 @@ StartReport start_from(Parameters<float>& parameters, const std::string& path) {
   for (auto& [name, tensor] : next) {
     const auto found = there.find(name);
     if (found == there.end()) {
-      report.weights.push_back({name, Fate::missing, tensor.shape(), {}});
+      report.weights.push_back({name, StartedWeight::Fate::missing, tensor.shape(), {}});
       continue;
     }
     const bool fits = floating(found->second.type()) && found->second.shape() == tensor.shape();
-    report.weights.push_back({name, fits ? Fate::taken : Fate::misshapen, tensor.shape(), found->second.shape()});
+    report.weights.push_back(
+        {name, fits ? StartedWeight::Fate::taken : StartedWeight::Fate::misshapen, tensor.shape(), found->second.shape()});
     if (fits) tensor = found->second.clone();
   }
   for (const auto& [name, tensor] : there)
-    if (!next.contains(name)) report.weights.push_back({name, Fate::unknown, {}, tensor.shape()});
-  if (report.count(Fate::taken) == 0)
+    if (!next.contains(name)) report.weights.push_back({name, StartedWeight::Fate::unknown, {}, tensor.shape()});
+  if (report.count(StartedWeight::Fate::taken) == 0)
     throw Error(report.from + ": expected weights with names and shapes of the model, got " + std::to_string(there.size()) +
                 " others");
   parameters.assign(next);
@@ -48,14 +48,14 @@ StartReport start_from(Parameters<float>& parameters, const std::string& path) {
 
 std::string to_json(const StartReport& report) {
   Json json = Json::object({{"from", report.from}});
-  for (std::size_t fate = 0; fate < kFates.size(); ++fate) {
+  for (std::size_t fate = 0; fate < kStartFates.size(); ++fate) {
     Json list = Json::array();
     for (const StartedWeight& weight : report.weights)
-      if (weight.fate == Fate::misshapen && fate == std::size_t(Fate::misshapen))
+      if (weight.fate == StartedWeight::Fate::misshapen && fate == std::size_t(StartedWeight::Fate::misshapen))
         list.push(Json::object({{"name", weight.name}, {"shape", weight.shape}, {"there", weight.there}}));
-      else if (weight.fate == Fate(fate))
+      else if (weight.fate == StartedWeight::Fate(fate))
         list.push(weight.name);
-    json.set(kFates[fate], std::move(list));
+    json.set(kStartFates[fate], std::move(list));
   }
   return json.dump(1) + "\n";
 }

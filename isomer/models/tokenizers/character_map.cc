@@ -10,7 +10,7 @@
 namespace isomer::tokenizers {
 
 namespace {
-constexpr const char* kWhere = "precompiled_charsmap";
+constexpr const char* kCharacterMap = "precompiled_charsmap";
 // Longer graphemes are looked up character by character.
 constexpr std::size_t kLongestGrapheme = 5;
 
@@ -29,7 +29,7 @@ std::string from_base64(std::string_view text) {
   int bits = 0;
   for (const char c : text) {
     const int value = kValues[static_cast<unsigned char>(c)];
-    require(value >= 0, kWhere, "expected base64, got ", c);
+    require(value >= 0, kCharacterMap, "expected base64, got ", c);
     held = (held << 6) | std::uint32_t(value);
     bits += 6;
     if (bits >= 8) bytes += char((held >> (bits -= 8)) & 0xff);
@@ -67,9 +67,9 @@ std::size_t grapheme_of(std::string_view text) {
 CharacterMap::CharacterMap(std::string_view base64) {
   if (base64.empty()) return;
   const std::string bytes = from_base64(base64);
-  require(bytes.size() >= 4, kWhere, "expected at least 4 bytes, got ", bytes.size());
+  require(bytes.size() >= 4, kCharacterMap, "expected at least 4 bytes, got ", bytes.size());
   const std::size_t size = little_endian(bytes);
-  require(size % 4 == 0 && size > 0 && size <= bytes.size() - 4, kWhere, "expected a trie of at most ", bytes.size() - 4,
+  require(size % 4 == 0 && size > 0 && size <= bytes.size() - 4, kCharacterMap, "expected a trie of at most ", bytes.size() - 4,
           " bytes, got ", size);
   Map map;
   for (std::size_t at = 4; at < size + 4; at += 4) map.units.push_back(little_endian(std::string_view(bytes).substr(at)));
@@ -82,7 +82,7 @@ CharacterMap::CharacterMap(std::string_view base64) {
     }
     return std::string::npos;
   }();
-  require(bad == std::string::npos, kWhere, "expected texts in UTF-8, got another byte at ", bad);
+  require(bad == std::string::npos, kCharacterMap, "expected texts in UTF-8, got another byte at ", bad);
   map_ = std::make_shared<const Map>(std::move(map));
 }
 

@@ -9,7 +9,7 @@
 namespace isomer {
 
 namespace {
-constexpr const char* kWhere = "chat";
+constexpr const char* kChat = "chat";
 
 bool has(std::string_view text, std::string_view mark) { return text.find(mark) != std::string_view::npos; }
 
@@ -45,7 +45,7 @@ void append(std::string& to, std::initializer_list<std::string_view> parts) {
 void expect_turns(std::span<const ChatMessage> messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const std::string_view expected = i % 2 == 0 ? "user" : "assistant";
-    require(messages[i].role == expected, kWhere, "expected user and assistant in turn, got ", messages[i].role, " in place of ",
+    require(messages[i].role == expected, kChat, "expected user and assistant in turn, got ", messages[i].role, " in place of ",
             expected);
   }
 }
@@ -99,14 +99,14 @@ std::string plain(ChatForm form, std::span<const ChatMessage> messages, bool ans
 ChatTemplate chat_template_from(std::string_view text) {
   if (has(text, "<|im_start|>")) return {ChatForm::chatml, written_between(text, "<|im_start|>system", "<|im_end|>")};
   if (has(text, "<|start_header_id|>")) {
-    require(!has(text, "Cutting Knowledge Date"), kWhere,
+    require(!has(text, "Cutting Knowledge Date"), kChat,
             "expected a template whose text depends on the messages alone, got that of Llama 3.1, which writes dates");
     return {ChatForm::llama3};
   }
   if (has(text, "[INST]") && has(text, "<<SYS>>")) return {ChatForm::llama2};
   if (has(text, "<start_of_turn>")) return {ChatForm::gemma};
   if (has(text, "<|user|>") && has(text, "<|assistant|>") && !has(text, "<|end|>")) return {ChatForm::zephyr};
-  fail(kWhere, "expected a template of a form that is known (ChatML, Llama 2, Llama 3, Zephyr, Gemma), got ",
+  fail(kChat, "expected a template of a form that is known (ChatML, Llama 2, Llama 3, Zephyr, Gemma), got ",
        text.size() > 80 ? std::string(text.substr(0, 80)) + "…" : std::string(text));
 }
 
@@ -126,14 +126,14 @@ std::string chat_template_of_config(std::string_view json, const std::string& na
 }
 
 std::string chat_text(const ChatTemplate& form, std::span<const ChatMessage> messages, bool answer) {
-  require(!messages.empty(), kWhere, "expected messages, got none");
+  require(!messages.empty(), kChat, "expected messages, got none");
   std::vector<ChatMessage> all(messages.begin(), messages.end());
   if (all[0].role != "system" && !form.system.empty()) all.insert(all.begin(), {"system", form.system});
   const std::size_t first = all[0].role == "system" ? 1 : 0;
   for (std::size_t i = first; i < all.size(); ++i) {
     const bool known =
         all[i].role == "user" || all[i].role == "assistant" || (all[i].role == "system" && form.form == ChatForm::chatml);
-    require(known, kWhere, "expected messages of user and assistant behind one of the system, got one of ", all[i].role);
+    require(known, kChat, "expected messages of user and assistant behind one of the system, got one of ", all[i].role);
   }
   const std::string_view system = first > 0 ? std::string_view(all[0].content) : std::string_view();
   const std::span<const ChatMessage> others = std::span(all).subspan(first);

@@ -142,7 +142,7 @@ struct Cut {
   }
 };
 
-CutStep step_from(const Json& json) {
+CutStep cut_step_from(const Json& json) {
   const std::string kind = kind_of(json);
   if (kind == "ByteLevel") return ByteLevelCut{flag(json, "add_prefix_space", true), flag(json, "use_regex", true)};
   if (kind == "Split")
@@ -182,7 +182,7 @@ std::vector<CutStep> cutters_from(const Json* json) {
     // The package writes bytes as other characters there, which a later step would see.
     require(steps.empty() || !std::holds_alternative<ByteLevelCut>(steps.back()), "pre_tokenizer",
             "expected ByteLevel as the last step, got ", kind_of(step), " behind it");
-    steps.push_back(step_from(step));
+    steps.push_back(cut_step_from(step));
   });
   return steps;
 }

@@ -84,7 +84,7 @@ std::size_t count_of(const Json& json, std::string_view key) {
   return std::size_t(count);
 }
 
-DecodeStep step_from(const Json& json, bool fused) {
+DecodeStep decode_step_from(const Json& json, bool fused) {
   const std::string kind = kind_of(json);
   if (kind == "ByteLevel") return BytesDecode{};
   if (kind == "ByteFallback") return FallbackDecode{};
@@ -113,7 +113,7 @@ std::vector<DecodeStep> decoders_from(const Json* json) {
     const bool fuse = kind_of(step) == "Fuse";
     require(!fused || fuse || kind_of(step) == "Strip", "decoder", "expected only Strip behind Fuse, got ", kind_of(step));
     fused = fused || fuse;
-    if (!fuse) steps.push_back(step_from(step, fused));
+    if (!fuse) steps.push_back(decode_step_from(step, fused));
   });
   return steps;
 }

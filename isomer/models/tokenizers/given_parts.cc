@@ -17,7 +17,7 @@
 namespace isomer {
 
 namespace {
-constexpr const char* kWhere = "tokenizer";
+constexpr const char* kGiven = "tokenizer";
 constexpr std::string_view kMark = "▁";
 // Of llama2.c: behind the unknown token and the two ends of a text.
 constexpr Index kFirstByte = 3;
@@ -57,12 +57,12 @@ PieceType type_of(const std::vector<std::int32_t>& types, std::size_t i) {
 
 void check(const std::vector<std::string>& pieces, const std::vector<std::int32_t>& types,
            std::initializer_list<std::optional<std::int64_t>> around) {
-  require(std::int64_t(pieces.size()) <= tokenizers::kMostTokens, kWhere, "expected at most ", tokenizers::kMostTokens,
+  require(std::int64_t(pieces.size()) <= tokenizers::kMostTokens, kGiven, "expected at most ", tokenizers::kMostTokens,
           " pieces, got ", pieces.size());
-  require(types.empty() || types.size() == pieces.size(), kWhere, "expected ", pieces.size(), " types, one a piece, got ",
+  require(types.empty() || types.size() == pieces.size(), kGiven, "expected ", pieces.size(), " types, one a piece, got ",
           types.size());
   for (const auto& token : around)
-    require(!token || (*token >= 0 && *token < std::int64_t(pieces.size())), kWhere, "expected tokens below ", pieces.size(),
+    require(!token || (*token >= 0 && *token < std::int64_t(pieces.size())), kGiven, "expected tokens below ", pieces.size(),
             " around a text, got ", token.value_or(0));
 }
 
@@ -133,7 +133,7 @@ std::unique_ptr<Tokenizer> made(const Texts& texts, std::size_t pieces) {
                            R"(, "post_processor": )" + texts.around + R"(, "decoder": )" + texts.decoder +
                            R"(, "model": {"type": "BPE", "dropout": null, )" + texts.model + R"("vocab": {)" + texts.vocabulary +
                            R"(}, "merges": [)" + texts.merges + "]}}\n";
-  return hugging_face_tokenizer(Json::parse(json, kWhere), json, Index(pieces));
+  return hugging_face_tokenizer(Json::parse(json, kGiven), json, Index(pieces));
 }
 
 std::string cutter_json(const WordRule& rule) {
@@ -163,7 +163,7 @@ std::string merges_by_score(const ScoredPieces& parts) {
     const std::string_view piece = parts.pieces[i];
     if (const auto found = known.find(piece); found == known.end() || found->second != i || tokenizers::byte_of(piece) >= 0)
       continue;
-    require(std::isfinite(parts.scores[i]), kWhere, "expected scores that are finite, got ", parts.scores[i]);
+    require(std::isfinite(parts.scores[i]), kGiven, "expected scores that are finite, got ", parts.scores[i]);
     for (std::size_t at = 0; at < piece.size();) {
       at += first_code_point(piece.substr(at)).bytes;
       if (at < piece.size() && known.contains(piece.substr(0, at)) && known.contains(piece.substr(at)))
@@ -197,7 +197,7 @@ std::unique_ptr<Tokenizer> tokenizer_of_merges(const MergedPieces& parts) {
 
 std::unique_ptr<Tokenizer> tokenizer_of_scores(const ScoredPieces& parts) {
   check(parts.pieces, parts.types, {parts.begin, parts.end});
-  require(parts.scores.size() == parts.pieces.size(), kWhere, "expected ", parts.pieces.size(), " scores, one a piece, got ",
+  require(parts.scores.size() == parts.pieces.size(), kGiven, "expected ", parts.pieces.size(), " scores, one a piece, got ",
           parts.scores.size());
   std::string unknown;
   for (std::size_t i = 0; i < parts.pieces.size() && unknown.empty(); ++i)

@@ -89,7 +89,7 @@ struct Apply {
   void operator()(const CharacterMap& step) const { text = step.mapped(text); }
 };
 
-NormalStep step_from(const Json& json) {
+NormalStep normal_step_from(const Json& json) {
   const std::string kind = kind_of(json);
   if (kind == "NFC") return NormalForm::nfc;
   if (kind == "NFD") return NormalForm::nfd;
@@ -115,7 +115,7 @@ NormalStep step_from(const Json& json) {
 std::vector<NormalStep> normalizers_from(const Json* json) {
   std::vector<NormalStep> steps;
   if (json != nullptr && !json->is_null())
-    each_step(*json, "normalizers", [&](const Json& step) { steps.push_back(step_from(step)); });
+    each_step(*json, "normalizers", [&](const Json& step) { steps.push_back(normal_step_from(step)); });
   return steps;
 }
 

@@ -64,7 +64,7 @@ eval_examples = 40
 
 /// What the model says by itself, drawn as it thinks.
 std::string own_stories(const std::string& folder, Context& context) {
-  constexpr Index kCount = 480, kTogether = 48, kTokens = 200;
+  constexpr Index kCount = 480, kTogether = 48, kLongest = 200;
   const auto loaded = load_model(folder);
   std::string text;
   for (Index first = 0; first < kCount; first += kTogether) {
@@ -73,7 +73,7 @@ std::string own_stories(const std::string& folder, Context& context) {
     require(!begin.empty(), "stories15m", "expected a token that stories begin with, got none");
     generator.read(std::vector(std::size_t(kTogether), begin));
     std::vector<std::vector<std::int64_t>> said(std::size_t(kTogether), begin);
-    for (Index i = 0; i < kTokens; ++i) {
+    for (Index i = 0; i < kLongest; ++i) {
       const std::span<const std::int64_t> next = generator.next();
       for (std::size_t s = 0; s < said.size(); ++s) said[s].push_back(next[s]);
     }

@@ -57,7 +57,7 @@ Contender model(std::string name, const std::string& preset, const Settings& opt
 const Settings kConvolution{{"conv", "2"}};
 Contender metala(int size = 4) { return model("MetaLA", "metala", kConvolution, size); }
 Contender gla() { return model("GLA", "gla", {}); }
-Contender fixed_decay() { return model("fixed decay (RetNet)", "retnet", {}); }
+Contender retnet() { return model("fixed decay (RetNet)", "retnet", {}); }
 /// Those that know nothing of order are told where a token stands.
 Contender with_positions(Contender one) {
   one.set.emplace_back("model.positions=true");
@@ -85,7 +85,7 @@ Claim order() {
            "training: some of the linear models still improve when the steps end, though these were raised from 3,000 to 6,000; "
            "with larger states, 16 x 16 and 8 x 8, nearly all reach 0.96 and more",
        .full_only = true},
-      {.recipe = kRecall, .models = {softmax(), metala(), gla(), fixed_decay(), linear()}});
+      {.recipe = kRecall, .models = {softmax(), metala(), gla(), retnet(), linear()}});
 }
 
 Claim with_the_same_convolution() {
