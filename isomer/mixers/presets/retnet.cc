@@ -13,6 +13,7 @@ void build(Builder& m) {
   const auto [H, K, V] = m.head_sizes({.value_total = 2 * m.width()});
   const std::string norm = m.choice("norm", {"layer", "rms"}, "norm of each head");
   const double eps = parts::norm_eps(m, norm == "rms" ? 1e-6 : 1e-5, "the default is torchscale's, of either norm");
+  const bool weight = m.flag("norm_weight", false, "norm: a weight for each channel of a head, as in flash-linear-attention");
   m.rope_to_the_end(K);
   const Value q = m.positioned(parts::project(m, "q", H, K)), k = m.positioned(parts::project(m, "k", H, K));
   std::vector<double> decays;
@@ -20,7 +21,8 @@ void build(Builder& m) {
   const graph::Init fixed{.kind = graph::Init::Kind::list, .values = decays};
   const Value log_decay = m.named("log_decay", m.parameter("log_decay", H, 1, fixed, graph::Training::fixed));
   Value o = m.scalar_decay({.q = q, .k = k, .v = parts::project(m, "v", H, V), .log_decay = log_decay});
-  o = m.normalise("", o, {.kind = norm == "rms" ? Norm::rms : Norm::layer, .eps = eps});
+  const graph::Normalise each{.kind = norm == "rms" ? Norm::rms : Norm::layer, .eps = eps, .weight = weight, .shared = weight};
+  o = m.normalise(weight ? "norm" : "", o, each);
   parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)));
 }
 }  // namespace

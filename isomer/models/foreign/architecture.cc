@@ -179,11 +179,27 @@ void rope_options(const ForeignConfig& config, Settings& options, double theta, 
   options["rope_length"] = text_of_option(scaling.number("original_max_position_embeddings", 8192));
 }
 
-void head_weights(WeightTable& table, bool tied) {
-  if (tied)
+void frame_weights(const ForeignConfig& config, WeightTable& table, const Frame& frame,
+                   const std::function<void(const WeightTable::Scope& layer, Index number)>& layer) {
+  const WeightTable::Scope all = table.in("", config.is_for("Model") ? "" : frame.base);
+  all.linear("embedding", frame.embedding);
+  all.take("norm.weight", std::string(frame.norm) + ".weight").plus(frame.norm_plus);
+  for (Index i = 0; i < config.size("num_hidden_layers"); ++i) {
+    const std::string at = "layers." + std::to_string(i) + ".";
+    layer(all.in(at, at), i);
+  }
+  if (frame.tied)
     table.leave("lm_head.weight");
   else
     table.in("", "").linear("head", "lm_head");
+}
+
+void projections(const WeightTable::Scope& scope, std::initializer_list<const char*> names, bool bias) {
+  for (const char* name : names) scope.linear(name, std::string(name) + "_proj", bias);
+}
+
+void mlp_weights(const WeightTable::Scope& layer, std::string_view theirs, bool bias) {
+  projections(layer.in("mlp.", theirs), {"gate", "up", "down"}, bias);
 }
 
 }  // namespace isomer

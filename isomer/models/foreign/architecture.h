@@ -9,6 +9,7 @@
 //
 // A new architecture is a file beside llama.cc and a line in architectures.cc. What a config asks for and we do not have is
 // refused in one line, never passed over: every key that changes what a model computes is read.
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -83,7 +84,20 @@ struct Architecture {
 /// rope_base and the scaling of angles by the keys rope_theta and rope_scaling (or rope_parameters); `theta`: in their place.
 /// The part of a head, of option key, that is rotated by partial_rotary_factor; `part`: where it is not there.
 void rope_options(const ForeignConfig& config, Settings& options, double theta = 0, double part = 1);
-/// The head of a language model: lm_head, or the embedding.
-void head_weights(WeightTable& table, bool tied);
+/// What language models have around their layers, by its names in another library.
+struct Frame {
+  const char* base = "model.";  // in front of all but the head, in a model that has one
+  const char* embedding = "embed_tokens";
+  const char* norm = "norm";  // behind the last layer
+  double norm_plus = 0;       // its weight is theirs plus this
+  bool tied = false;          // the head is the embedding; else it is lm_head
+};
+/// Embedding, last norm, head, and of each of num_hidden_layers layers what `layer` says.
+void frame_weights(const ForeignConfig& config, WeightTable& table, const Frame& frame,
+                   const std::function<void(const WeightTable::Scope& layer, Index number)>& layer);
+/// NAME_proj for each NAME.
+void projections(const WeightTable::Scope& scope, std::initializer_list<const char*> names, bool bias = false);
+/// gate_proj, up_proj and down_proj of a layer's MLP.
+void mlp_weights(const WeightTable::Scope& layer, std::string_view theirs = "mlp.", bool bias = false);
 
 }  // namespace isomer

@@ -144,6 +144,20 @@ TEST(ForeignErrors, NameWhatIsNotSupported) {
             "config.json: rope_parameters: rope_type: expected default, linear or llama3, got yarn");
 }
 
+TEST(ForeignErrors, NameWhatModelsOfFlaDoNotHave) {
+  const auto error = [](const char* name, const char* key, const char* value) { return Changed(name, {{key, value}}).error(); };
+  const std::string only = ", which is all that is supported";
+  EXPECT_EQ(error("fla-gla", "expand_k", "0.3"), "config.json: expand_k: expected a factor of 16 that gives a whole number");
+  EXPECT_EQ(error("fla-gla", "expand_k", "1e300"), "config.json: expand_k: expected a factor of 16 that gives a whole number");
+  EXPECT_EQ(error("fla-gla", "num_kv_heads", "1"), "config.json: num_kv_heads: expected as many as num_heads" + only);
+  EXPECT_EQ(error("fla-gla", "use_output_gate", "false"), "config.json: use_output_gate: expected true" + only + ", got false");
+  EXPECT_EQ(error("fla-retnet", "attn", R"({"layers": [1]})"),
+            "config.json: attn: expected none" + only + ", got {\"layers\":[1]}");
+  EXPECT_EQ(error("fla-hgrn2", "expand_ratio", "5"),
+            "config.json: expand_ratio: expected a number that divides hidden_size, got 5");
+  EXPECT_EQ(error("fla-kda", "num_v_heads", "4"), "config.json: num_v_heads: expected as many as num_heads" + only);
+}
+
 TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
   const auto error = [](const char* name, const char* key, const char* value) { return Changed(name, {{key, value}}).error(); };
   EXPECT_EQ(error("xlstm", "eps", "1e-5"), "config.json: eps: expected 1e-6, which is all that is supported, got 1e-05");

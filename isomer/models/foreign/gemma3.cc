@@ -59,25 +59,18 @@ ModelConfig model(const ForeignConfig& c) {
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "model.");
-  all.linear("embedding", "embed_tokens");
-  all.take("norm.weight", "norm.weight").plus(1);
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at), mixer = layer.in("mixer.", "self_attn.");
+  const Frame frame{.norm_plus = 1, .tied = c.flag("tie_word_embeddings", true)};
+  frame_weights(c, table, frame, [&](const WeightTable::Scope& layer, Index) {
+    const WeightTable::Scope mixer = layer.in("mixer.", "self_attn.");
     layer.take("norm1.weight", "input_layernorm.weight").plus(1);
     layer.take("norm1_out.weight", "post_attention_layernorm.weight").plus(1);
     layer.take("norm2.weight", "pre_feedforward_layernorm.weight").plus(1);
     layer.take("norm2_out.weight", "post_feedforward_layernorm.weight").plus(1);
-    for (const char* part : {"q", "k", "v", "o"}) mixer.linear(part, std::string(part) + "_proj");
+    projections(mixer, {"q", "k", "v", "o"});
     mixer.take("q_norm.weight", "q_norm.weight").plus(1);
     mixer.take("k_norm.weight", "k_norm.weight").plus(1);
-    for (const char* part : {"gate", "up", "down"}) layer.in("mlp.", "mlp.").linear(part, std::string(part) + "_proj");
-  }
-  if (c.flag("tie_word_embeddings", true))
-    table.leave("lm_head.weight");
-  else
-    table.in("", "").linear("head", "lm_head");
+    mlp_weights(layer);
+  });
 }
 }  // namespace
 

@@ -88,20 +88,14 @@ void delta_weights(const WeightTable::Scope& mixer) {
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "model.");
-  all.linear("embedding", "embed_tokens");
-  all.linear("norm", "norm");
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at);
+  frame_weights(c, table, {}, [&](const WeightTable::Scope& layer, Index i) {
     layer.linear("norm1", "input_layernorm");
     layer.linear("norm2", "post_attention_layernorm");
     (attends(c, i) ? attention_weights : delta_weights)(layer.in("mixer.", "self_attn."));
     // Dense ones too are written by transformers with the name of mixtures.
     for (const std::string part : {"gate", "up", "down"})
       layer.take_either("mlp." + part + ".weight", "mlp." + part + "_proj.weight", "block_sparse_moe." + part + "_proj.weight");
-  }
-  head_weights(table, false);
+  });
 }
 }  // namespace
 

@@ -54,27 +54,19 @@ ModelConfig model(const ForeignConfig& c) {
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "model.");
-  all.linear("embedding", "embed_tokens");
-  all.linear("norm", "norm");
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at), mixer = layer.in("mixer.", "self_attn."), mlp = layer.in("mlp.", "mlp.");
+  frame_weights(c, table, {.tied = c.flag("tie_word_embeddings", false)}, [&](const WeightTable::Scope& layer, Index) {
+    const WeightTable::Scope mixer = layer.in("mixer.", "self_attn.");
     const bool olmo = c.type() == "olmo2";
     layer.linear("norm1", olmo ? "post_attention_layernorm" : "input_layernorm");
     layer.linear("norm2", olmo ? "post_feedforward_layernorm" : "post_attention_layernorm");
-    for (const char* part : {"q", "k", "v"}) mixer.linear(part, std::string(part) + "_proj", biased(c));
+    projections(mixer, {"q", "k", "v"}, biased(c));
     mixer.linear("o", "o_proj", c.type() == "llama" && c.flag("attention_bias", false));
     if (norms_keys(c)) {
       mixer.linear("q_norm", "q_norm");
       mixer.linear("k_norm", "k_norm");
     }
-    for (const char* part : {"gate", "up", "down"}) mlp.linear(part, std::string(part) + "_proj");
-  }
-  if (c.flag("tie_word_embeddings", false))
-    table.leave("lm_head.weight");
-  else
-    table.in("", "").linear("head", "lm_head");
+    mlp_weights(layer);
+  });
   table.leave("rotary_emb.inv_freq");
 }
 }  // namespace

@@ -30,15 +30,12 @@ ModelConfig model(const ForeignConfig& c) {
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "backbone.");
-  all.linear("embedding", "embeddings");
-  all.linear("norm", "norm_f");
   const Index width = c.size("hidden_size"), inner = c.size("expand", 2) * width, state = c.size("state_size", 16);
   const Json* given = c.find("time_step_rank");
   const Index rank = given != nullptr && given->is_integer() ? c.size("time_step_rank") : (width + 15) / 16;
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at), mixer = layer.in("mixer.", "mixer.");
+  const Frame frame{"backbone.", "embeddings", "norm_f", 0, c.flag("tie_word_embeddings", true)};
+  frame_weights(c, table, frame, [&](const WeightTable::Scope& layer, Index) {
+    const WeightTable::Scope mixer = layer.in("mixer.", "mixer.");
     layer.linear("norm1", "norm");
     mixer.take("u.weight", "in_proj.weight").rows(0, inner);
     mixer.take("z.weight", "in_proj.weight").rows(inner, inner);
@@ -50,11 +47,7 @@ void weights(const ForeignConfig& c, WeightTable& table) {
     mixer.take("a_log", "A_log");
     mixer.take("d", "D");
     mixer.linear("o", "out_proj");
-  }
-  if (c.flag("tie_word_embeddings", true))
-    table.leave("lm_head.weight");
-  else
-    table.in("", "").linear("head", "lm_head");
+  });
 }
 }  // namespace
 

@@ -28,14 +28,11 @@ ModelConfig model(const ForeignConfig& c) {
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "backbone.");
-  all.linear("embedding", "embeddings");
-  all.linear("norm", "norm_f");
   const Index inner = c.size("expand", 2) * c.size("hidden_size"), heads = c.size("num_heads", 128);
   const Index mixed = inner + 2 * c.size("n_groups", 8) * c.size("state_size", 128);
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at), mixer = layer.in("mixer.", "mixer.");
+  const Frame frame{"backbone.", "embeddings", "norm_f", 0, c.flag("tie_word_embeddings", false)};
+  frame_weights(c, table, frame, [&](const WeightTable::Scope& layer, Index) {
+    const WeightTable::Scope mixer = layer.in("mixer.", "mixer.");
     layer.linear("norm1", "norm");
     mixer.take("z.weight", "in_proj.weight").rows(0, inner);
     mixer.take("xbc.weight", "in_proj.weight").rows(inner, mixed);
@@ -46,11 +43,7 @@ void weights(const ForeignConfig& c, WeightTable& table) {
     mixer.take("d", "D");
     mixer.take("norm.weight", "norm.weight").reshaped();
     mixer.linear("o", "out_proj");
-  }
-  if (c.flag("tie_word_embeddings", false))
-    table.leave("lm_head.weight");
-  else
-    table.in("", "").linear("head", "lm_head");
+  });
 }
 }  // namespace
 

@@ -81,16 +81,10 @@ void delta_weights(const WeightTable::Scope& layer) {
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "model.");
-  all.linear("embedding", "embed_tokens");
-  all.linear("norm", "norm");
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at);
+  frame_weights(c, table, {.tied = c.flag("tie_word_embeddings", false)}, [&](const WeightTable::Scope& layer, Index i) {
     (attends(c, i) ? attention_weights : delta_weights)(layer);
-    for (const char* part : {"gate", "up", "down"}) layer.in("mlp.", "mlp.").linear(part, std::string(part) + "_proj");
-  }
-  head_weights(table, c.flag("tie_word_embeddings", false));
+    mlp_weights(layer);
+  });
 }
 }  // namespace
 

@@ -97,19 +97,14 @@ void attention_weights(const ForeignConfig& c, const WeightTable::Scope& mixer) 
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "model.");
-  all.linear("embedding", "embed_tokens");
-  all.take("norm.weight", "norm.weight").plus(1);
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at);
+  const Frame frame{.norm_plus = 1, .tied = c.flag("tie_word_embeddings", false)};
+  frame_weights(c, table, frame, [&](const WeightTable::Scope& layer, Index i) {
     layer.take("norm1.weight", "input_layernorm.weight").plus(1);
     layer.take("norm2.weight", "post_attention_layernorm.weight").plus(1);
     const bool softmax = attends(c, i);
     (softmax ? attention_weights : delta_weights)(c, layer.in("mixer.", softmax ? "self_attn." : "linear_attn."));
-    for (const char* part : {"gate", "up", "down"}) layer.in("mlp.", "mlp.").linear(part, std::string(part) + "_proj");
-  }
-  head_weights(table, c.flag("tie_word_embeddings", false));
+    mlp_weights(layer);
+  });
 }
 }  // namespace
 

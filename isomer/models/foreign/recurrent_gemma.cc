@@ -66,24 +66,19 @@ void recurrence(const ForeignConfig& c, const WeightTable::Scope& mixer) {
 }
 
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : "model.");
-  all.linear("embedding", "embed_tokens");
-  all.take("norm.weight", "final_norm.weight").plus(1);
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
-    const std::string at = "layers." + std::to_string(i) + ".";
-    const WeightTable::Scope layer = all.in(at, at), mixer = layer.in("mixer.", "temporal_block.");
+  const Frame frame{.norm = "final_norm", .norm_plus = 1, .tied = c.flag("tie_word_embeddings", true)};
+  frame_weights(c, table, frame, [&](const WeightTable::Scope& layer, Index i) {
+    const WeightTable::Scope mixer = layer.in("mixer.", "temporal_block.");
     layer.take("norm1.weight", "temporal_pre_norm.weight").plus(1);
     layer.take("norm2.weight", "channel_pre_norm.weight").plus(1);
     if (attends(c, i)) {
-      for (const char* part : {"q", "k", "v"}) mixer.linear(part, std::string(part) + "_proj", c.flag("attention_bias", false));
+      projections(mixer, {"q", "k", "v"}, c.flag("attention_bias", false));
       mixer.linear("o", "o_proj", true);
     } else {
       recurrence(c, mixer);
     }
-    for (const char* part : {"gate", "up", "down"})
-      layer.in("mlp.", "mlp_block.").linear(part, std::string(part) + "_proj", true);
-  }
-  head_weights(table, c.flag("tie_word_embeddings", true));
+    mlp_weights(layer, "mlp_block.", true);
+  });
 }
 }  // namespace
 

@@ -149,6 +149,10 @@ void WeightTable::Scope::linear(std::string_view our_name, std::string_view thei
   if (bias) both.take("bias", "bias");
 }
 
+void WeightTable::Scope::know(std::string_view our_name, std::vector<double> numbers) const {
+  table.rules_.push_back({.ours = ours + std::string(our_name), .theirs = {}, .known = std::move(numbers)});
+}
+
 WeightTable::Scope WeightTable::Scope::in(std::string_view our_prefix, std::string_view their_prefix) const {
   return {table, ours + std::string(our_prefix), theirs + std::string(their_prefix)};
 }
@@ -173,9 +177,12 @@ TakenWeights take_weights(const WeightTable& table, const std::vector<WeightShap
     if (found == by_name.end()) throw Error("no rule for the weight " + name);
     const WeightRule& rule = *found->second;
     const auto view = theirs.find(name_in(theirs, rule));
-    if (view == theirs.end() && rule.optional) {
+    if (view == theirs.end() && (rule.optional || !rule.known.empty())) {
       Tensor& tensor = taken.made.emplace_back(Type::f32, shape);
-      std::fill_n(tensor.data<float>(), tensor.size(), float(rule.constant));
+      if (!rule.known.empty())
+        require(tensor.size() == Index(rule.known.size()), name.c_str(), "expected ", tensor.size(), " numbers");
+      for (Index i = 0; i < tensor.size(); ++i)
+        tensor.data<float>()[i] = float(rule.known.empty() ? rule.constant : rule.known[std::size_t(i)]);
       taken.views.emplace(name, view_of(tensor));
       continue;
     }

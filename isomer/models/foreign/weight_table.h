@@ -26,6 +26,7 @@ struct WeightRule {
   std::vector<double> factors = {};  // of each of our rows, beside it; empty: 1
   bool any_shape = false;            // the same numbers in the same order, with other axes
   bool optional = false;             // where theirs has none, ours is `constant`
+  std::vector<double> known = {};    // theirs never has it: these numbers, which are not learned
 
   /// Our rows are theirs from `first` on.
   WeightRule& rows(Index first, Index count);
@@ -49,6 +50,8 @@ class WeightTable {
     WeightRule& take(std::string_view our_name, std::string_view their_name) const;
     /// Theirs has one of two names.
     WeightRule& take_either(std::string_view our_name, std::string_view their_name, std::string_view other) const;
+    /// Numbers of ours that are code there.
+    void know(std::string_view our_name, std::vector<double> numbers) const;
     /// NAME.weight, and NAME.bias if `bias`.
     void linear(std::string_view our_name, std::string_view their_name, bool bias = false) const;
     [[nodiscard]] Scope in(std::string_view our_prefix, std::string_view their_prefix) const;
