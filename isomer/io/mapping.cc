@@ -51,7 +51,8 @@ void Mapping::map() {
   if (!S_ISREG(info.st_mode)) refuse("expected a regular file");
   size_ = std::size_t(info.st_size);
   if (size_ == 0) return;
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_, 0);
+  // What is written, as training does with weights that stay where they are, is this process' own and never reaches the file.
+  void* data = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_, 0);
   if (data == MAP_FAILED) refuse(reason());
   data_ = data;
 }

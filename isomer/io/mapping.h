@@ -1,5 +1,6 @@
 #pragma once
-// A file that stays open, mapped into memory. Used by the readers of mapped files (safetensors_map.cc, gguf.cc).
+// A file that stays open, mapped into memory for this process alone: a page that is written to becomes its own copy. Used by the
+// readers of mapped files (safetensors_map.cc, gguf.cc).
 #include <cstddef>
 #include <filesystem>
 #include <span>

@@ -1,6 +1,8 @@
 #include "isomer/models/model_folder.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
@@ -10,22 +12,36 @@
 
 namespace isomer {
 
+namespace {
+/// Who keeps weights where they are in their file. Those in 32 bits are copied: pages of files are small, and a token at a time
+/// read them a quarter slower than pages of memory, which are large; those in 16 bits an eighth.
+std::shared_ptr<const void> owner_of(const MappedSafetensors& file, Type storage) {
+  return storage == Type::f32 ? nullptr : std::make_shared<const MappedSafetensors>(file);
+}
+
+GivenNumbers given(const TensorViews& weights, std::shared_ptr<const void> owner) {
+  return owner == nullptr ? GivenNumbers{} : GivenNumbers{weights, std::move(owner)};
+}
+}  // namespace
+
 LoadedModel::LoadedModel(const ModelConfig& config, const TensorViews& weights, std::unique_ptr<const Tokenizer> reader,
-                         Type storage)
-    : parameters(storage), model(config, parameters), tokenizer(std::move(reader)) {
+                         Type storage, std::shared_ptr<const void> owner)
+    : parameters(storage, given(weights, std::move(owner))), model(config, parameters), tokenizer(std::move(reader)) {
   parameters.assign(weights);
 }
 
 LoadedModel::LoadedModel(const ModelConfig& config, const WeightTable& table, const TensorViews& theirs,
-                         std::unique_ptr<const Tokenizer> reader, Type storage)
-    : parameters(storage), model(config, parameters), tokenizer(std::move(reader)) {
+                         std::unique_ptr<const Tokenizer> reader, Type storage, std::shared_ptr<const void> owner)
+    : parameters(storage, given(plain_weights(table, theirs), std::move(owner))),
+      model(config, parameters),
+      tokenizer(std::move(reader)) {
   std::vector<WeightShape> shapes;
   for (const Parameter<float>& p : parameters.all()) shapes.push_back({p.name(), p.spec.shape});
   parameters.assign(take_weights(table, shapes, theirs).views);
 }
 
 LoadedModel::LoadedModel(const ModelConfig& config, Foreign from, std::unique_ptr<const Tokenizer> reader, Type storage)
-    : LoadedModel(config, from.table, from.weights.views(), std::move(reader), storage) {
+    : LoadedModel(config, from.table, from.weights.views(), std::move(reader), storage, owner_of(from.weights, storage)) {
   foreign = std::move(from);
 }
 
@@ -53,15 +69,27 @@ std::unique_ptr<LoadedModel> with_place(const std::string& folder, Make make) {
     throw Error(folder + "/model.safetensors" + ": " + problem.what());
   }
 }
-std::unique_ptr<LoadedModel> load_gguf(const std::string& path, Type storage) {
-  GgufModel file = read_gguf_model(path);
+/// That of most numbers, if matrices can be kept in it.
+Type type_of_most(const TensorViews& weights) {
+  std::map<Type, Index> sizes;
+  for (const auto& [name, view] : weights) sizes[view.type] += view.size();
+  const auto most = std::ranges::max_element(sizes, {}, [](const auto& one) { return one.second; });
+  const bool sixteen = most != sizes.end() && (most->first == Type::bf16 || most->first == Type::f16);
+  return sixteen ? most->first : Type::f32;
+}
+
+std::unique_ptr<LoadedModel> load_gguf(const std::string& path, std::optional<Type> storage) {
+  GgufModel file = read_gguf_model(path, storage);
   const ForeignConfig theirs(file.config, path);
   const Architecture& architecture = find_architecture(theirs);
   const ModelConfig config = architecture.model(theirs);
   try {
     // The weights by our names, which are views into theirs.
     const WeightTable table = weights_of(architecture, theirs);
-    auto loaded = std::make_unique<LoadedModel>(config, table, views_of(file.weights), std::move(file.tokenizer), storage);
+    const auto weights = std::make_shared<const Tensors>(std::move(file.weights));
+    const TensorViews views = views_of(*weights);
+    auto loaded = std::make_unique<LoadedModel>(config, table, views, std::move(file.tokenizer),
+                                                storage.value_or(type_of_most(views)), weights);
     loaded->ends = std::move(file.ends);
     loaded->chat_template = std::move(file.chat_template);
     return loaded;
@@ -80,10 +108,11 @@ void read_speech(const std::string& folder, const ForeignConfig& config, LoadedM
 }
 }  // namespace
 
-std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage) {
-  if (const std::string gguf = find_gguf(path); !gguf.empty()) return load_gguf(gguf, storage);
+std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<Type> wanted) {
+  if (const std::string gguf = find_gguf(path); !gguf.empty()) return load_gguf(gguf, wanted);
   const std::string folder = find_model(path), name = folder + "/config.json";
   MappedModelFiles files = map_model_files(folder);
+  const Type storage = wanted ? *wanted : type_of_most(files.weights.views());
   const auto tokenizer_for = [&](const ModelConfig& config) -> std::unique_ptr<const Tokenizer> {
     if (config.vocabulary == 0) return nullptr;
     return tokenizer_from(files.tokenizer, folder + "/tokenizer.json", config.vocabulary);
@@ -91,8 +120,10 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage) {
   if (!is_foreign(files.config)) {
     const ModelConfig config = model_config(files.config, name);
     std::unique_ptr<const Tokenizer> tokenizer = tokenizer_for(config);
-    return with_place(
-        folder, [&] { return std::make_unique<LoadedModel>(config, files.weights.views(), std::move(tokenizer), storage); });
+    return with_place(folder, [&] {
+      return std::make_unique<LoadedModel>(config, files.weights.views(), std::move(tokenizer), storage,
+                                           owner_of(files.weights, storage));
+    });
   }
   const ForeignConfig theirs(files.config, name);
   const Architecture& architecture = find_architecture(theirs);

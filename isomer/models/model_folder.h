@@ -28,13 +28,14 @@ struct Foreign {
 struct LoadedModel {
   /// Matrices are kept in `storage` (nn/parameters.h). Throws Error for a config that no model can be made of, and for weights
   /// that are not its own.
+  /// Weights that are in `storage` already stay where they are if there is an `owner`, who keeps them there.
   LoadedModel(const ModelConfig& config, const TensorViews& weights, std::unique_ptr<const Tokenizer> reader,
-              Type storage = Type::f32);
+              Type storage = Type::f32, std::shared_ptr<const void> owner = {});
   LoadedModel(const ModelConfig& config, const Tensors& weights, std::unique_ptr<const Tokenizer> reader)
       : LoadedModel(config, views_of(weights), std::move(reader)) {}
   /// Of another library's weights by their names. Throws Error listing those that are missing, unknown or of another shape.
   LoadedModel(const ModelConfig& config, const WeightTable& table, const TensorViews& theirs,
-              std::unique_ptr<const Tokenizer> reader, Type storage = Type::f32);
+              std::unique_ptr<const Tokenizer> reader, Type storage = Type::f32, std::shared_ptr<const void> owner = {});
   /// The same, which can be written again with their names.
   LoadedModel(const ModelConfig& config, Foreign from, std::unique_ptr<const Tokenizer> reader, Type storage = Type::f32);
 
@@ -46,9 +47,11 @@ struct LoadedModel {
   std::string chat_template = {};              // how it was taught conversations (tokenizers/chat.h); empty: it was not
 };
 
-/// From a model's folder, from that of a run, or from a GGUF file (foreign/gguf_model.h). Weights go from the file, which is
-/// mapped, to where they stay. Throws Error as find_model() and map_model_files() do.
-[[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path, Type storage = Type::f32);
+/// From a model's folder, from that of a run, or from a GGUF file (foreign/gguf_model.h). The file is mapped: weights that it has
+/// in a `storage` of 16 bits, one behind the other where they are one product here, are used where they are, others are copied.
+/// Without a storage matrices are kept as the file has most of its numbers, quantised ones as BF16. Throws Error as find_model()
+/// and map_model_files() do.
+[[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<Type> storage = Type::f32);
 /// Of an embedding: which vector stands for a text, as the folder of a sentence encoder says; without the file it stays as it is.
 void read_pooling(const std::string& folder, ModelConfig& config);
 /// Makes the folder if need be: one of ours, or that of Hugging Face where the model is from one. Throws Error "cannot write …".

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 
 #include "isomer/io/safetensors.h"
 #include "isomer/io/text.h"
@@ -62,6 +64,45 @@ TEST_F(ModelFolder, MayHoldOtherTypesThanTheModel) {
   Tape<float> tape(context, Record::no);
   const Data data(narrow->model.config(), 2, 9);
   EXPECT_EQ(narrow->model.loss(tape, data.input()).loss, wide->model.loss(tape, data.input()).loss);
+}
+
+TEST_F(ModelFolder, LeavesWeightsInTheirFile) {
+  ModelFiles halves = files();
+  for (auto& [name, weight] : halves.weights)
+    if (weight.shape().size() == 2) weight = weight.cast(Type::f16);
+  write_model_files(path("a"), halves);
+  const std::string before = read_text(path("a") + "/model.safetensors");
+  const auto loaded = load_model(path("a"), Type::f16);
+  const auto first = [](const LoadedModel& model) {
+    return model.parameters.tensors().at("embedding.weight").cast(Type::f32).data<float>()[0];
+  };
+  Index bytes = 0;
+  for (const Parameter<float>& p : loaded->parameters.all()) bytes += p.bytes();
+  // The projections of an input are one product and stand in another order in files; the others are used where they are.
+  EXPECT_LT(loaded->parameters.own_bytes(), bytes / 2);
+  EXPECT_EQ(load_model(path("a"), Type::bf16)->parameters.find("embedding.weight").storage(), Type::bf16);
+  // What is written to them reaches neither the file nor another model of it.
+  const float was = first(*loaded);
+  const MutableTensorView numbers = loaded->parameters.find("embedding.weight").numbers();
+  std::fill_n(numbers.data, loaded->parameters.find("embedding.weight").bytes(), std::byte{0});
+  EXPECT_EQ(first(*loaded), 0);
+  EXPECT_EQ(read_text(path("a") + "/model.safetensors"), before);
+  EXPECT_EQ(first(*load_model(path("a"), Type::f16)), was);
+  // A file that is replaced, or gone, leaves a model as it was.
+  write_model_files(path("a"), files(2));
+  fs::remove_all(path("a"));
+  EXPECT_EQ(first(*loaded), 0);
+  EXPECT_EQ(loaded->parameters.find("norm.weight").values()[0], files().weights.at("norm.weight").data<float>()[0]);
+}
+
+TEST_F(ModelFolder, KeepsTheTypeOfItsFile) {
+  ModelFiles halves = files();
+  for (auto& [name, weight] : halves.weights) weight = weight.cast(Type::f16);
+  write_model_files(path("f16"), halves);
+  write_model_files(path("f32"), files());
+  EXPECT_EQ(load_model(path("f16"), std::nullopt)->parameters.find("embedding.weight").storage(), Type::f16);
+  EXPECT_EQ(load_model(path("f32"), std::nullopt)->parameters.find("embedding.weight").storage(), Type::f32);
+  EXPECT_EQ(load_model(path("f16"))->parameters.find("embedding.weight").storage(), Type::f32);
 }
 
 TEST_F(ModelFolder, MayBeShards) {
@@ -137,6 +178,20 @@ TEST_F(ModelFolder, RefusesWeightsThatAreNotFinite) {
     EXPECT_EQ(error_of([&] { (void)load_model(path("a")); }),
               path("a") + "/model.safetensors: expected finite weights, got others in layers.1.mlp.up.weight");
   }
+  // In every place of a word of bits, and behind the last whole one.
+  for (const Type type : {Type::bf16, Type::f16, Type::f32})
+    for (const Index size : {Index(8), Index(7)})
+      for (Index place = 0; place < size; ++place) {
+        Tensor numbers(Type::f32, {size});
+        std::fill_n(numbers.data<float>(), size, -std::numeric_limits<float>::max());
+        if (type == Type::f16) std::fill_n(numbers.data<float>(), size, -65504.0f);
+        if (type == Type::bf16) std::fill_n(numbers.data<float>(), size, -0x1.fep127f);
+        const Tensor good = numbers.cast(type);
+        EXPECT_NO_THROW(require_finite("a", {{"x", view_of(good)}}));
+        numbers.data<float>()[place] = place % 2 == 0 ? std::numeric_limits<float>::infinity() : -std::nanf("");
+        const Tensor bad = numbers.cast(type);
+        EXPECT_THROW(require_finite("a", {{"x", view_of(bad)}}), NotFinite) << name_of(type) << " " << place << " of " << size;
+      }
   ModelFiles wide = files();
   wide.weights.at("norm.weight") = wide.weights.at("norm.weight").cast(Type::f64);
   wide.weights.at("norm.weight").data<double>()[7] = std::numeric_limits<double>::quiet_NaN();

@@ -3,6 +3,7 @@
 
 #include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/linear.h"
+#include "isomer/autograd/recompute.h"
 #include "isomer/autograd/tokens.h"
 #include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
@@ -67,11 +68,15 @@ Var<T> Model<T>::streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, std
   Var<T> x = (*embedding_)(tape, tokens);
   const Sequences places{.offsets = offsets, .positions = state.positions()};
   x = placed(tape, x, {}, places);
-  const std::span<Flow> flow = flows(tape);
+  const std::span<Flow> all = flows(tape);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    MixerPass<T> pass = flow_into(flow, layer, x).pass();
-    pass.offsets = offsets;
-    x = blocks_[layer].prefill(tape, x, state.layers()[layer], pass);
+    const Flow& flow = flow_into(all, layer, x);
+    // Nothing is recorded and so nothing computed twice: what a block makes on the way is in the memory that the one before had.
+    ops::recompute<T>(tape, flow.in, flow.out, [&](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
+      out[0] = blocks_[layer].prefill(on, in[0], state.layers()[layer],
+                                      {.taken = in.subspan(1), .given = out.subspan(1), .offsets = offsets});
+    });
+    x = flow.out[0];
   }
   return x;
 }

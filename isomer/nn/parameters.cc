@@ -36,26 +36,49 @@ MutableTensorView Parameter<T>::numbers() const {
 }
 
 template <class T>
-Parameters<T>::Parameters(Type storage) : storage_(storage) {
+Parameters<T>::Parameters(Type storage, GivenNumbers given) : storage_(storage), given_(std::move(given)) {
   const bool sixteen = storage == Type::bf16 || storage == Type::f16;
   require(storage == type_of<T> || (sixteen && std::is_same_v<T, float>), "parameters", "expected matrices stored as ",
           std::is_same_v<T, float> ? "F32, BF16 or F16" : "F64", ", got ", name_of(storage));
 }
 
+/// Where the numbers of all parts are, one behind the other; null where they are not.
 template <class T>
-auto Parameters<T>::allocate(Index size, const ParameterSpec& spec) -> Memory& {
-  if (spec.reader == Reader::products && storage_ != type_of<T>) {
-    Memory& memory = memory_.emplace_back(Memory{{}, {}, Buffer<std::byte>(size * bytes_of(storage_)), {}});
-    memory.slot = {.size = size, .persistent = true, .stored = memory.stored.data(), .type = storage_};
+std::byte* Parameters<T>::in_place(std::span<const ParameterSpec> parts, Type type) const {
+  const std::byte *first = nullptr, *end = nullptr;
+  for (const ParameterSpec& part : parts) {
+    const auto found = given_.views.find(part.name);
+    if (found == given_.views.end()) return nullptr;
+    const TensorView& view = found->second;
+    const bool dense = view.stride == dense_view(type, nullptr, part.shape).stride;
+    if (view.type != type || view.dims() != part.shape || !dense || (end != nullptr && view.data != end)) return nullptr;
+    if (first == nullptr) first = view.data;
+    end = view.data + view.size() * bytes_of(type);
+  }
+  return const_cast<std::byte*>(first);  // NOLINT(cppcoreguidelines-pro-type-const-cast): as GivenNumbers says
+}
+
+template <class T>
+auto Parameters<T>::allocate(std::span<const ParameterSpec> parts) -> Memory& {
+  Index size = 0;
+  for (const ParameterSpec& part : parts) size += size_of(part.shape);
+  const bool stored = parts[0].reader == Reader::products && storage_ != type_of<T>;
+  std::byte* there = in_place(parts, stored ? storage_ : type_of<T>);
+  Memory& memory = memory_.emplace_back();
+  if (stored) {
+    if (there == nullptr) memory.stored = Buffer<std::byte>(size * bytes_of(storage_));
+    memory.slot = {.size = size, .persistent = true, .stored = there != nullptr ? there : memory.stored.data(), .type = storage_};
     return memory;
   }
+  if (there == nullptr) memory.values = Buffer<T>(size);
   // Gradients of a model that is only run are never touched, and so cost no memory but addresses.
-  Memory& memory = memory_.emplace_back(Memory{Buffer<T>(size), Buffer<T>(size), {}, {}});
-  memory.slot = {.base = memory.values.data(),
-                 .grad = memory.gradients.data(),
-                 .size = size,
-                 .wanted = spec.training == graph::Training::trained,
-                 .persistent = true};
+  memory.gradients = Buffer<T>(size);
+  memory.slot = {
+      .base = there != nullptr ? reinterpret_cast<T*>(there) : memory.values.data(),
+      .grad = memory.gradients.data(),
+      .size = size,
+      .wanted = std::ranges::any_of(parts, [](const ParameterSpec& part) { return part.training == graph::Training::trained; }),
+      .persistent = true};
   return memory;
 }
 
@@ -69,7 +92,7 @@ const Parameter<T>& Parameters<T>::list(ParameterSpec spec, Index offset, Memory
 template <class T>
 const Parameter<T>& Parameters<T>::add(ParameterSpec spec) {
   ISOMER_ASSERT(spec.shape.size() <= 4, "a parameter has at most four axes");
-  Memory& memory = allocate(size_of(spec.shape), spec);
+  Memory& memory = allocate({&spec, 1});
   return list(std::move(spec), 0, memory);
 }
 
@@ -86,16 +109,15 @@ const Parameter<T>& Parameters<T>::share(ParameterSpec spec) {
 template <class T>
 Var<T> Parameters<T>::add_block(std::vector<ParameterSpec> parts) {
   ISOMER_ASSERT(!parts.empty(), "a block has parts");
-  Index rows = 0, size = 0;
+  Index rows = 0;
   for (const ParameterSpec& part : parts) {
     ISOMER_ASSERT(part.shape.size() == 1 || (part.shape.size() == 2 && part.shape[1] == parts[0].shape[1]),
                   "parts of a block have equally long rows");
     rows += part.shape[0];
-    size += size_of(part.shape);
   }
   std::vector<Index> shape = parts[0].shape;
   shape[0] = rows;
-  Memory& memory = allocate(size, {.name = "", .reader = parts[0].reader});
+  Memory& memory = allocate(parts);
   Index offset = 0;
   for (ParameterSpec& part : parts) {
     ISOMER_ASSERT(part.reader == parts[0].reader, "parts of a block are stored alike");
@@ -126,6 +148,13 @@ Index Parameters<T>::trained_size() const {
   for (const Parameter<T>& p : all_)
     if (p.trained()) size += p.var.value.size();
   return size;
+}
+
+template <class T>
+Index Parameters<T>::own_bytes() const {
+  Index bytes = 0;
+  for (const Memory& memory : memory_) bytes += memory.stored.size() + memory.values.size() * Index(sizeof(T));
+  return bytes;
 }
 
 template <class T>
@@ -218,7 +247,8 @@ void Parameters<T>::assign(const TensorViews& tensors) {
   }
   for (const Parameter<T>& p : all_)
     require(tensors.contains(p.name()), "parameters", "expected ", p.name(), " ", text_of(p.spec.shape), ", found none");
-  for (const Parameter<T>& p : all_) copy_numbers(tensors.find(p.name())->second, p.numbers());
+  for (const Parameter<T>& p : all_)
+    if (const TensorView& from = tensors.find(p.name())->second; from.data != p.numbers().data) copy_numbers(from, p.numbers());
 }
 
 template <class T>

@@ -12,6 +12,7 @@
 // of a step sets, the others add, so that nothing is cleared. A parameter is dense; its Var has leading axes of 1.
 //
 //   Parameters<float> small(Type::bf16);     // to run a model, not to train it: matrices in half the memory, and no other copy
+//   Parameters<float> mapped(Type::bf16, {views, file});    // numbers of a file that stay where they are
 #include <deque>
 #include <functional>
 #include <memory>
@@ -69,12 +70,21 @@ struct Parameter {
   }
 };
 
+/// Numbers that are in memory already, by the names of parameters, and what keeps them there. Whoever trains the parameters
+/// writes to them, so that a file has to be mapped for this process alone (io/mapping.h does).
+struct GivenNumbers {
+  TensorViews views = {};
+  std::shared_ptr<const void> owner = {};
+};
+
 template <class T>
 class Parameters {
  public:
   /// Matrices that only products read are kept in `storage`: T or, for float, BF16 or F16. Those of another type than T get no
   /// gradients, and optimisers refuse them. Throws Error for other types.
-  explicit Parameters(Type storage);
+  /// What is `given` in the shape and the type that a parameter has here, and for a block of them in its order, stays where it
+  /// is; assign() still takes all numbers, and copies the others.
+  explicit Parameters(Type storage, GivenNumbers given = {});
   Parameters() : Parameters(type_of<T>) {}
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
@@ -97,6 +107,9 @@ class Parameters {
   [[nodiscard]] const Parameter<T>& find(std::string_view name) const;
   /// How many numbers are trained.
   [[nodiscard]] Index trained_size() const;
+
+  /// Bytes of numbers that stand in memory of the store, not where they were given.
+  [[nodiscard]] Index own_bytes() const;
 
   /// From now on the parameters that `frozen` accepts get no gradients; optimisers made later leave them as they are.
   void freeze(const std::function<bool(const std::string& name)>& frozen);
@@ -131,10 +144,12 @@ class Parameters {
     Buffer<std::byte> stored;  // in place of both
     internal::Slot<T> slot;
   };
-  [[nodiscard]] Memory& allocate(Index size, const ParameterSpec& spec);
+  [[nodiscard]] Memory& allocate(std::span<const ParameterSpec> parts);
+  [[nodiscard]] std::byte* in_place(std::span<const ParameterSpec> parts, Type type) const;
   const Parameter<T>& list(ParameterSpec spec, Index offset, Memory& memory);
 
   Type storage_;
+  GivenNumbers given_;
   std::deque<Memory> memory_;      // slots stay where they are
   std::vector<Buffer<T>> groups_;  // of gradients
   std::deque<Parameter<T>> all_;

@@ -204,6 +204,58 @@ TEST(StoredParameters, AreSavedAndLoadedAsTheyAre) {
     EXPECT_TRUE(std::equal(x.bytes(), x.bytes() + x.size() * bytes_of(x.type()), got.at(name).bytes())) << name;
 }
 
+/// The rows of q [2, 3] and k [4, 3] below each other.
+struct GivenRows {
+  std::shared_ptr<std::vector<double>> numbers = std::make_shared<std::vector<double>>(18);
+  GivenRows() { std::iota(numbers->begin(), numbers->end(), 1.0); }
+  [[nodiscard]] TensorViews views() const {
+    const auto at = [&](Index first, std::vector<Index> shape) {
+      return dense_view(Type::f64, reinterpret_cast<const std::byte*>(numbers->data() + first), shape);
+    };
+    return {{"q", at(0, {2, 3})}, {"k", at(6, {4, 3})}};
+  }
+};
+
+TEST(GivenNumbers, StayWhereTheyAre) {
+  const GivenRows rows;
+  Parameters<double> store(Type::f64, {rows.views(), rows.numbers});
+  const Var<double> both = store.add_block({{.name = "q", .shape = {2, 3}}, {.name = "k", .shape = {4, 3}}});
+  EXPECT_EQ(both.value.data, rows.numbers->data());
+  EXPECT_EQ(rows.numbers.use_count(), 2) << "the store keeps them";
+  store.assign(rows.views());
+  EXPECT_EQ(store.find("k").values()[0], 7);
+  EXPECT_EQ(store.own_bytes(), 0);
+}
+
+TEST(GivenNumbers, AreCopiedWhereTheyDoNotFit) {
+  const GivenRows rows;
+  const auto copied = [&](std::vector<ParameterSpec> parts, bool stored = false) {
+    Parameters<double> store(Type::f64, {rows.views(), rows.numbers});
+    Parameters<float> single(stored ? Type::bf16 : Type::f32, {rows.views(), rows.numbers});
+    (void)store.add_block(parts);
+    (void)single.add_block(parts);
+    EXPECT_EQ(single.own_bytes(), 18 * (stored ? 2 : 4)) << "another type";
+    store.assign(rows.views());
+    single.assign(rows.views());
+    EXPECT_EQ(store.find("q").values()[5], 6);
+    EXPECT_EQ(store.find("k").values()[11], 18);
+    EXPECT_EQ(single.tensors().at("k").cast(Type::f32).data<float>()[11], 18);
+    return store.own_bytes();
+  };
+  const ParameterSpec q{.name = "q", .shape = {2, 3}}, k{.name = "k", .shape = {4, 3}};
+  EXPECT_EQ(copied({q, k}), 0);
+  EXPECT_EQ(copied({k, q}), 18 * 8) << "another order";
+  ParameterSpec product_q = q, product_k = k;
+  product_q.reader = product_k.reader = Reader::products;
+  EXPECT_EQ(copied({product_q, product_k}, true), 0);
+  Parameters<double> padded(Type::f64, {rows.views(), rows.numbers});
+  (void)padded.add_block({q, {.name = "", .shape = {1, 3}}, k});
+  EXPECT_EQ(padded.own_bytes(), 21 * 8) << "with rows that nobody gave";
+  Parameters<double> other(Type::f64, {rows.views(), rows.numbers});
+  (void)other.add({.name = "q", .shape = {3, 2}});
+  EXPECT_EQ(other.own_bytes(), 6 * 8) << "another shape";
+}
+
 TEST(Init, DependsOnTheNameAlone) {
   Parameters<double> small, large;
   small.add({.name = "b", .shape = {5}});

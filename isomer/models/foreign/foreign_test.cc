@@ -210,6 +210,12 @@ TEST(GgufModels, AreTheFoldersTheyWereMadeOf) {
   Context context(1);
   EXPECT_LE(distance(logits_of(*model, in, {}, context).at("logits"), want.at("logits")), kOutputs);
   EXPECT_EQ(model->ends, std::vector<std::int64_t>{2});
+  EXPECT_EQ(model->parameters.find("embedding.weight").storage(), Type::f32);
+  // Where nobody says, matrices are as the file has them; what is read as it is kept has no second copy, but for q, k and v.
+  const auto as_stored = load_model(file, std::nullopt), narrow = load_model(file, Type::bf16);
+  EXPECT_EQ(as_stored->parameters.find("embedding.weight").storage(), Type::f32);
+  EXPECT_EQ(narrow->parameters.find("embedding.weight").storage(), Type::bf16);
+  EXPECT_LT(narrow->parameters.own_bytes(), narrow->model.step_bytes(narrow->parameters) / 2);
   EXPECT_EQ(model->tokenizer->encode_input("ab").tokens, (std::vector<std::int64_t>{1, 3, 4, 5}));
 
   const tests::TemporaryFolder folder;

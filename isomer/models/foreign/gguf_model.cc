@@ -97,21 +97,24 @@ std::string config_of(const Gguf& file, const std::string& architecture) {
 Tensor in_order(const Tensor& tensor, const std::vector<Index>& rows) {
   const Index columns = tensor.size() / std::max<Index>(tensor.shape()[0], 1);
   if (Index(rows.size()) != tensor.shape()[0]) throw Error("expected rows of whole heads, got " + text_of(tensor.shape()));
-  Tensor ordered(Type::f32, tensor.shape());
+  Tensor ordered(tensor.type(), tensor.shape());
+  const Index row = columns * bytes_of(tensor.type());
   for (std::size_t r = 0; r < rows.size(); ++r)
-    std::memcpy(ordered.data<float>() + Index(r) * columns, tensor.data<float>() + rows[r] * columns,
-                std::size_t(columns) * sizeof(float));
+    std::memcpy(ordered.bytes() + Index(r) * row, tensor.bytes() + rows[r] * row, std::size_t(row));
   return ordered;
 }
 
-Tensors weights_of(const Gguf& file, const std::string& architecture) {
+/// What a matrix is kept in where nobody says.
+Type stored_type(GgufType type) { return type == GgufType::f32 ? Type::f32 : type == GgufType::f16 ? Type::f16 : Type::bf16; }
+
+Tensors weights_of(const Gguf& file, const std::string& architecture, std::optional<Type> storage) {
   const Sizes sizes(file, architecture);
   const std::int64_t heads = sizes.size("attention.head_count");
   const std::int64_t head = sizes.size("attention.key_length", sizes.size("embedding_length") / std::max<std::int64_t>(heads, 1));
   Tensors all;
   for (const std::string& name : file.names()) {
     if (name == "rope_freqs.weight") throw Error(name + ": expected angles without factors, which is all that is supported");
-    Tensor tensor = file.read(name, Type::f32);
+    Tensor tensor = file.read(name, file.shape(name).size() == 2 ? storage.value_or(stored_type(file.type(name))) : Type::f32);
     // Files of Llama have the two channels of a rotated pair beside each other.
     const bool q = name.ends_with("attn_q.weight"), k = name.ends_with("attn_k.weight");
     if (architecture == "llama" && (q || k))
@@ -191,10 +194,10 @@ auto read_file(const std::string& path, Read read) {
 }
 }  // namespace
 
-GgufModel read_gguf_model(const std::string& path) {
-  return read_file(path, [](const Gguf& file, const std::string& architecture) -> GgufModel {
+GgufModel read_gguf_model(const std::string& path, std::optional<Type> storage) {
+  return read_file(path, [&](const Gguf& file, const std::string& architecture) -> GgufModel {
     return {.config = config_of(file, architecture),
-            .weights = weights_of(file, architecture),
+            .weights = weights_of(file, architecture, storage),
             .tokenizer = tokenizer_of(file),
             .ends = ends_of(file),
             .chat_template = file.has("tokenizer.chat_template") ? file.text("tokenizer.chat_template") : ""};

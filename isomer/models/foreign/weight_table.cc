@@ -206,6 +206,14 @@ TakenWeights take_weights(const WeightTable& table, const std::vector<WeightShap
   return taken;
 }
 
+TensorViews plain_weights(const WeightTable& table, const TensorViews& theirs) {
+  TensorViews views;
+  for (const WeightRule& rule : table.rules())
+    if (const auto view = theirs.find(name_in(theirs, rule)); plain(rule) && view != theirs.end())
+      views.emplace(rule.ours, view->second);
+  return views;
+}
+
 Tensors put_weights(const WeightTable& table, const TensorViews& ours, const TensorViews& theirs, Putting what) {
   std::map<std::string, std::vector<float>> all;
   for (const WeightRule& rule : table.rules()) {

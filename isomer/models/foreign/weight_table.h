@@ -82,6 +82,9 @@ struct WeightShape {
 [[nodiscard]] TakenWeights take_weights(const WeightTable& table, const std::vector<WeightShape>& shapes,
                                         const TensorViews& theirs);
 
+/// Those of theirs, by our names, whose numbers are ours as they are. Of any shape; take_weights() checks them.
+[[nodiscard]] TensorViews plain_weights(const WeightTable& table, const TensorViews& theirs);
+
 /// The way back: their weights from ours, in the types and shapes that `theirs` has. Of a gradient only the linear part counts.
 enum class Putting : std::uint8_t { weights, gradients };
 [[nodiscard]] Tensors put_weights(const WeightTable& table, const TensorViews& ours, const TensorViews& theirs, Putting what);
