@@ -7,6 +7,7 @@
 #include <iostream>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/report.h"
@@ -49,13 +50,18 @@ std::vector<std::int64_t> tokens_of(const std::string& prompt, const LoadedModel
   }
 }
 
+/// The type of most numbers.
+Type storage_of_most(const Parameters<float>& parameters) {
+  return std::ranges::max_element(parameters.all(), {}, [](const Parameter<float>& p) { return p.var.value.size(); })->storage();
+}
+
 /// What a token takes, beside what the machine can read in that time.
-std::string reading(const LoadedModel& loaded, const std::string& weights, double state_bytes, double passes_per_second,
-                    Context& context) {
+std::string reading(const LoadedModel& loaded, double state_bytes, double passes_per_second, Context& context) {
   const Index bytes = loaded.model.step_bytes(loaded.parameters);
   const double rate = (double(bytes) + state_bytes) * passes_per_second * 1e-9, most = measure_read(context, bytes);
-  return std::to_string(bytes) + " bytes of " + weights + " weights, reading " + formatted("%.1f", rate) +
-         " GB/s: " + formatted("%.0f", 100 * rate / most) + " % of " + formatted("%.1f", most);
+  return std::to_string(bytes) + " bytes of weights in " + std::string(name_of(storage_of_most(loaded.parameters))) +
+         ", reading " + formatted("%.1f", rate) + " GB/s: " + formatted("%.0f", 100 * rate / most) + " % of " +
+         formatted("%.1f", most);
 }
 
 /// Before anything is printed: a model with learned positions has no more of them.
@@ -164,13 +170,32 @@ void generate_once(Generator& generator, const LoadedModel& loaded, const Reques
     std::cerr << "prefill " << formatted("%.0f", double(read) / prefill) << " tokens/s, decode "
               << formatted("%.0f", steps * double(generator.sequences())) << " tokens/s, state " << generator.state_bytes()
               << " bytes, "
-              << reading(loaded, request.weights,
-                         (state_before + double(generator.state_bytes())) / 2 / double(generator.passes()),
+              << reading(loaded, (state_before + double(generator.state_bytes())) / 2 / double(generator.passes()),
                          steps * double(generator.passes()), context)
               << "\n";
 }
 
 }  // namespace
+
+void add_generate_options(Options& options, GenerateRequest& request) {
+  options.add("--temperature", request.sample.temperature, "0 takes the likeliest token [0.8]");
+  options.add("--top-p", request.sample.top_p, "Draw among the fewest likeliest that have this share of the probability [1]");
+  options.add("--seed", request.seed,
+              "Of the draws; the i-th of several prompts has this plus i - 1 and says what it would say alone [1]");
+  options
+      .add("--weights", request.weights,
+           "What matrices are kept in: as the file has them, quantised ones as bf16 (file), or bf16: half the memory of float32, "
+           "and half as much to read [file]")
+      .one_of({"file", "float32", "bf16"});
+  options.flag("--stats", request.stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
+  options.flag("--json", request.json, "Print one JSON object");
+  options.threads(request.threads);
+}
+
+std::unique_ptr<LoadedModel> load(const GenerateRequest& request) {
+  if (request.weights == "file") return load_model(request.model, std::nullopt);
+  return load_model(request.model, request.weights == "bf16" ? Type::bf16 : Type::f32);
+}
 
 int generate(const LoadedModel& loaded, const GenerateRequest& request) {
   Context context(request.threads);
@@ -202,22 +227,13 @@ Command generate_command(Options& options) {
       .value("FILE");
   options.add("--save-state", request->save_state, "Where the state goes at the end").value("FILE");
   options.add("--tokens", request->tokens, "How many to generate, in each turn if interactive [200]").value("N").at_least(0);
-  options.add("--temperature", request->sample.temperature, "0 takes the likeliest token [0.8]");
   options.add("--top-k", request->sample.top_k, "Draw among the k likeliest; 0: all [0]");
-  options.add("--top-p", request->sample.top_p, "Draw among the fewest likeliest that have this share of the probability [1]");
-  options.add("--seed", request->seed,
-              "Of the draws; the i-th of several prompts has this plus i - 1 and says what it would say alone [1]");
-  options.add("--weights", request->weights, "bf16 stores matrices so: half the memory, and half as much to read [float32]")
-      .one_of({"float32", "bf16"});
-  options.flag("--stats", request->stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
-  options.flag("--json", request->json, "Print one JSON object: prompt, text and tokens of each");
-  options.threads(request->threads);
+  add_generate_options(options, *request);
   options.footer(
       "Example:\n  isomer generate runs/text --prompt \"The \" --tokens 300 --stats\n"
       "  isomer generate runs/text --prompt-file book.txt --tokens 0 --save-state book.state\n"
       "  isomer generate runs/text --load-state book.state --prompt \"Who \" --prompt \"Why \"");
-  return
-      [request] { return generate(*load_model(request->model, request->weights == "bf16" ? Type::bf16 : Type::f32), *request); };
+  return [request] { return generate(*load(*request), *request); };
 }
 
 }  // namespace isomer::cli

@@ -69,7 +69,7 @@ std::vector<Row> compared(const LoadedModel& loaded, const std::vector<std::stri
 }
 
 int run_request(const GenerateRequest& request, Index count) {
-  const auto loaded = load_model(request.model, request.weights == "bf16" ? Type::bf16 : Type::f32);
+  const auto loaded = load(request);
   const ModelKind kind = loaded->model.config().kind;
   if (kind == ModelKind::language) return generate(*loaded, request);
   if ((kind != ModelKind::masked && kind != ModelKind::embedding) || !loaded->tokenizer)
@@ -114,14 +114,7 @@ Command run_command(Options& options) {
                "A line in, its continuation out, until the end of standard input (Ctrl-D)");
   options.add("--tokens", request->tokens, "How many to generate at most [200]").value("N").at_least(0);
   options.add("--words", *count, "Masked models: how many words to show [5]").value("N").at_least(1);
-  options.add("--temperature", request->sample.temperature, "0 takes the likeliest token [0.8]");
-  options.add("--top-p", request->sample.top_p, "Draw among the fewest likeliest that have this share of the probability [1]");
-  options.add("--seed", request->seed, "Of the draws [1]");
-  options.add("--weights", request->weights, "bf16 stores matrices so: half the memory, and half as much to read [float32]")
-      .one_of({"float32", "bf16"});
-  options.flag("--stats", request->stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
-  options.flag("--json", request->json, "One JSON object");
-  options.threads(request->threads);
+  add_generate_options(options, *request);
   options.footer(
       "Example:\n  isomer run stories15m --prompt \"Once upon a time\" --temperature 0\n"
       "  isomer run bert-base --prompt \"Hello I'm a [MASK] model.\"\n"
