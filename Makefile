@@ -25,7 +25,7 @@ TORCH_PACKAGES = torch fla-core transformers matplotlib mypy pandas ml_dtypes
 
 NODE_MODULES = test web/node_modules/.package-lock.json -nt web/package-lock.json || npm --prefix web ci --ignore-scripts --silent
 
-.PHONY: help build demo wheel test test-torch test-fast test-web sanitize clang web figures bench bench-python bench-train lint format fuzz clean
+.PHONY: help build demo wheel test test-torch test-fast test-web sanitize clang web figures bench bench-models bench-python bench-train lint format fuzz clean
 
 help:
 	@echo "make build    the program build/isomer and the library"
@@ -39,7 +39,8 @@ help:
 	@echo "make figures  write docs/figures from study/results and from the mixers"
 	@echo "make sanitize every test under the sanitizers (make test runs those of kernels, laws and ops), the fuzzers, and make clang"
 	@echo "make clang    library, program and tests by Clang, and test-fast with them"
-	@echo "make bench    time every law beside its peers; PEERS=all adds PyTorch (5 GB)"
+	@echo "make bench    time every law and pre-trained models beside their peers; PEERS=all adds PyTorch (5 GB)"
+	@echo "make bench-models  the pre-trained models alone; BENCH='--quick --threads 2'"
 	@echo "make bench-python  what a call from Python costs, isomer.torch beside PyTorch, models of transformers before and after; BENCH='--parts laws'"
 	@echo "make bench-train  train the same models in Isomer and in PyTorch (5 GB), and make tokens with them"
 	@echo "make lint     format, clang-tidy, size budget; make format rewrites the files"
@@ -114,7 +115,12 @@ bench: build
 	@tools/setup bench
 	PEERS=$(PEERS) bench/setup
 	PEERS=$(PEERS) build/bench-venv/bin/python bench/run.py
+	PEERS=$(PEERS) bench/models
 	@if [ "$(PEERS)" = all ]; then $(MAKE) --no-print-directory bench-python; fi
+
+bench-models: build
+	@tools/setup bench
+	PEERS=$(PEERS) bench/models $(BENCH)
 
 bench-train: build
 	@tools/setup bench

@@ -17,7 +17,7 @@ import torch
 
 from peers import torch_models, torch_packages
 from peers.isomer import read_safetensors
-from peers.worker import Form, Skip, elapsed, fastest, serve
+from peers.worker import Form, Skip, elapsed, fastest, peak_mib, serve
 
 RATE, CLIP = 3e-4, 1.0  # as in isomer/bench/model.cc
 COMPILE_SECONDS = 150  # a model that takes longer to compile is not compiled
@@ -147,11 +147,6 @@ def reset_peak():
     """Forgets what preparing took; without the right to do so the peak is that of the whole process."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-
-
-def peak_mib():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) // 1024 for line in file if line.startswith("VmHWM"))
 
 
 class Server:

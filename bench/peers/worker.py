@@ -56,6 +56,12 @@ def elapsed(run):
     return perf_counter() - start
 
 
+def peak_mib():
+    """The most memory that the process took."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) // 1024 for line in file if line.startswith("VmHWM"))
+
+
 def measure(form, repeat):
     seconds = [elapsed(form.run) for _ in range(repeat)]
     return {"seconds": seconds, "form": form.name} | ({"caveat": form.caveat} if form.caveat else {})

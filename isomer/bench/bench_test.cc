@@ -8,9 +8,12 @@
 #include "isomer/bench/compare.h"
 #include "isomer/bench/laws.h"
 #include "isomer/bench/layers.h"
+#include "isomer/bench/model.h"
 #include "isomer/bench/training.h"
 #include "isomer/bench/worker.h"
+#include "isomer/models/model_files.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer {
 namespace {
@@ -147,6 +150,33 @@ TEST(Check, NamesLawsAndPresets) {
   }
   expect_keys(to_json(rows[0]), {"subject", "form", "type", "quantity", "error", "limit", "pass"});
   EXPECT_EQ(error_of([&] { (void)check_named({"scann"}, context, {}); }), "unknown law or preset scann, did you mean scan?");
+}
+
+TEST(Worker, RunsAModelOfAFolder) {
+  const tests::TemporaryFolder folder;
+  const std::string path = (folder.path / "model").string();
+  const BenchModel small(bench_config("softmax", {.layers = 2, .width = 32, .vocabulary = 64}));
+  write_model_files(path, {.config = to_json(small.model.config()), .weights = small.parameters.tensors()});
+  BenchWorker worker;
+  const auto ask = [&](const char* weights) {
+    const Json request = Json::object({{"op", "model"},
+                                       {"case", Json::object({{"model", path}, {"weights", weights}, {"threads", 1}})},
+                                       {"prompt", Json::Array{1, 2, 3}},
+                                       {"tokens", 4},
+                                       {"repeat", 2}});
+    return Json::parse(worker.answer(request.dump()), "answer");
+  };
+  const Json first = ask("float32"), again = ask("float32"), narrow = ask("bf16");
+  EXPECT_EQ(first.at("prefill").items().size(), 2u);
+  EXPECT_EQ(first.at("decode").items().size(), 8u);
+  EXPECT_EQ(first.at("next").items().size(), 5u);
+  EXPECT_EQ(first.at("logits").items().size(), 64u);
+  EXPECT_GT(first.at("load").number(), 0);
+  EXPECT_EQ(again.at("load").number(), 0) << "the model is kept";
+  EXPECT_EQ(first.at("next").dump(), again.at("next").dump());
+  EXPECT_GT(narrow.at("load").number(), 0);
+  EXPECT_LT(narrow.at("bytes").integer(), first.at("bytes").integer());
+  EXPECT_LT(first.at("copied_bytes").integer(), first.at("bytes").integer() / 2);
 }
 
 TEST(Worker, SaysWhatItCannotDo) {

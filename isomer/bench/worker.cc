@@ -5,6 +5,7 @@
 
 #include "isomer/base/error.h"
 #include "isomer/bench/timing.h"
+#include "isomer/bench/worker_folders.h"
 #include "isomer/bench/worker_models.h"
 #include "isomer/kernels/gemm/peak.h"
 
@@ -52,6 +53,7 @@ class BenchWorker::Work {
       if (op == "peak") return Json::object({{"gflops", measure_peak(context(threads_in(request)))}});
       if (op == "train") return models_.train(request, context(threads_in(request.at("case"))));
       if (op == "generate") return models_.generate(request, context(threads_in(request.at("case"))));
+      if (op == "model") return folders_.run(request, context(threads_in(request.at("case"))));
       if (op == "read") {
         const double speed = measure_read(context(threads_in(request)), request.at("bytes").integer());
         return Json::object({{"gb_per_s", speed}});
@@ -101,6 +103,7 @@ class BenchWorker::Work {
   std::map<int, std::unique_ptr<Context>> contexts_;
   std::deque<Prepared> kept_;
   ModelWorker models_;  // after the contexts that its tapes use
+  FolderWorker folders_;
 };
 
 BenchWorker::BenchWorker() : work_(std::make_unique<Work>()) {}

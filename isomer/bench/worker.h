@@ -7,6 +7,7 @@
 //   {"op": "peak", "threads": n}                                         -> {"gflops": x}
 //   {"op": "read", "threads": n, "bytes": n}                             -> {"gb_per_s": x}, of as many bytes again and again
 //   {"op": "train" or "generate", …}                                     see worker_models.h
+//   {"op": "model", …}                                                   see worker_folders.h
 // What it cannot do is answered with {"skip": reason}.
 #include <memory>
 #include <string>

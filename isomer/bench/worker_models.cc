@@ -22,12 +22,6 @@ ModelConfig config_of(const Json& from) {
   return bench_config(from.at("preset").text(), {size_of(from, "layers"), size_of(from, "width"), size_of(from, "vocabulary")});
 }
 
-Type storage_of(const Json& from) {
-  const std::string& weights = from.at("weights").text();
-  require(weights == "float32" || weights == "bf16", "weights", "expected float32 or bf16, got ", weights);
-  return weights == "bf16" ? Type::bf16 : Type::f32;
-}
-
 /// The arrays that are saved beside the parameters, under names that no parameter has.
 using TokensByName = std::map<std::string, std::span<const std::int64_t>>;
 
@@ -44,6 +38,12 @@ void save(const Json& request, const BenchModel& model, const TokensByName& toke
 }
 }  // namespace
 
+Type storage_in(const Json& from) {
+  const std::string& weights = from.at("weights").text();
+  require(weights == "float32" || weights == "bf16", "weights", "expected float32 or bf16, got ", weights);
+  return weights == "bf16" ? Type::bf16 : Type::f32;
+}
+
 struct ModelWorker::Training : BenchTraining {
   Training(const Json& request, Context& context)
       : BenchTraining(config_of(request.at("case")), size_of(request.at("case"), "B"), size_of(request.at("case"), "T"),
@@ -59,12 +59,12 @@ struct ModelWorker::Generation : BenchModel {
   std::int64_t first;
 
   Generation(const Json& request, Context& context)
-      : BenchModel(config_of(request.at("case")), storage_of(request.at("case"))),
+      : BenchModel(config_of(request.at("case")), storage_in(request.at("case"))),
         tape(context, Record::no),
         prompt(draw(size_of(request.at("case"), "prompt"), 1)),
         state(model.start(1)) {
     // The peer computes in float32 whatever is stored here.
-    if (storage_of(request.at("case")) == Type::f32)
+    if (storage_in(request.at("case")) == Type::f32)
       save(request, *this, {{"tokens", prompt}});
     else if (request.find("save") != nullptr)
       save(request, BenchModel(model.config()), {{"tokens", prompt}});

@@ -15,6 +15,9 @@
 
 namespace isomer {
 
+/// What a case keeps its matrices in. Throws Error for other types.
+[[nodiscard]] Type storage_in(const Json& from);
+
 class ModelWorker {
  public:
   ModelWorker();
