@@ -179,6 +179,7 @@ void generate_once(Generator& generator, const LoadedModel& loaded, const Reques
 
 void add_generate_options(Options& options, GenerateRequest& request) {
   options.add("--temperature", request.sample.temperature, "0 takes the likeliest token [0.8]");
+  options.add("--top-k", request.sample.top_k, "Draw among the k likeliest; 0: all [0]");
   options.add("--top-p", request.sample.top_p, "Draw among the fewest likeliest that have this share of the probability [1]");
   options.add("--seed", request.seed,
               "Of the draws; the i-th of several prompts has this plus i - 1 and says what it would say alone [1]");
@@ -227,7 +228,6 @@ Command generate_command(Options& options) {
       .value("FILE");
   options.add("--save-state", request->save_state, "Where the state goes at the end").value("FILE");
   options.add("--tokens", request->tokens, "How many to generate, in each turn if interactive [200]").value("N").at_least(0);
-  options.add("--top-k", request->sample.top_k, "Draw among the k likeliest; 0: all [0]");
   add_generate_options(options, *request);
   options.footer(
       "Example:\n  isomer generate runs/text --prompt \"The \" --tokens 300 --stats\n"

@@ -1,5 +1,6 @@
 // isomer run: what a pre-trained model is for: a language model goes on, a masked one fills in, an encoder compares texts.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -7,10 +8,18 @@
 #include "cli/generate.h"
 #include "cli/report.h"
 #include "isomer/base/error.h"
+#include "isomer/base/settings.h"
+#include "isomer/models/text_pairs.h"
 
 namespace isomer::cli {
 
 namespace {
+struct Request {
+  GenerateRequest generate;
+  Index words = 5;
+  std::string pairs, columns = "1,2,3", prefix;
+};
+
 struct Row {
   std::string text, word;
   double value = 0;
@@ -46,51 +55,70 @@ std::vector<Row> filled(const LoadedModel& loaded, const std::string& text, Inde
   return rows;
 }
 
-/// The vector of a text, of length one.
-std::vector<float> embedded(const LoadedModel& loaded, const std::string& text, Context& context) {
-  TokenizerInput in = loaded.tokenizer->encode_input(text);
-  const Index length = loaded.model.config().length;
-  if (length > 0 && Index(in.tokens.size()) > length) in.tokens.resize(std::size_t(length)), in.types.resize(std::size_t(length));
-  Tape<float> tape(context, Record::no);
-  const Var<float> y = loaded.model.logits(tape, {.B = 1, .T = Index(in.tokens.size()), .tokens = in.tokens}).logits;
-  return {y.value.data, y.value.data + y.value.size()};
-}
-
 /// The cosine of the first text and each of the others.
 std::vector<Row> compared(const LoadedModel& loaded, const std::vector<std::string>& texts, Context& context) {
   if (texts.size() < 2) throw Error("--prompt: expected two texts or more to compare, got " + std::to_string(texts.size()));
-  const std::vector<float> first = embedded(loaded, texts[0], context);
+  const std::vector<float> first = embedding_of(loaded, texts[0], context);
   std::vector<Row> rows;
-  for (std::size_t i = 1; i < texts.size(); ++i) {
-    const std::vector<float> other = embedded(loaded, texts[i], context);
-    rows.push_back({texts[0], texts[i], std::inner_product(first.begin(), first.end(), other.begin(), 0.0)});
-  }
+  for (std::size_t i = 1; i < texts.size(); ++i)
+    rows.push_back({texts[0], texts[i], cosine(first, embedding_of(loaded, texts[i], context))});
   return rows;
 }
 
-int run_request(const GenerateRequest& request, Index count) {
+std::array<Index, 3> columns_of(const std::string& text) {
+  const std::vector<std::string> numbers = split(text, ',');
+  std::array<Index, 3> columns{};
+  bool good = numbers.size() == columns.size();
+  for (std::size_t i = 0; good && i < columns.size(); ++i) good = parse_number(numbers[i], columns[i]) && columns[i] >= 1;
+  if (!good) throw Error("--columns: expected three numbers from 1 on (score, text, text) as 5,6,7, got " + text);
+  return columns;
+}
+
+int print_scores(const LoadedModel& loaded, const Request& request, Context& context) {
+  if (loaded.model.config().kind != ModelKind::embedding || !loaded.tokenizer)
+    throw Error("--pairs: expected an encoder of texts, got a " + std::string(name_of(loaded.model.config().kind)));
+  const std::vector<TextPair> pairs = read_pairs(request.pairs, columns_of(request.columns));
+  const PairScores scores = score_pairs(loaded, pairs, request.prefix, context);
+  if (request.generate.json) {
+    Json rows = Json::array();
+    rows.push(Json::object({{"model", request.generate.model},
+                            {"pairs", scores.pairs},
+                            {"pearson", scores.pearson},
+                            {"spearman", scores.spearman}}));
+    print_json(context, rows);
+    return kDone;
+  }
+  Table table({"pairs", "pearson", "spearman"});
+  table.add({std::to_string(scores.pairs), formatted("%.4f", scores.pearson), formatted("%.4f", scores.spearman)});
+  table.print();
+  return kDone;
+}
+
+int run_request(const Request& all) {
+  const GenerateRequest& request = all.generate;
   const auto loaded = load(request);
   const ModelKind kind = loaded->model.config().kind;
+  Context context(request.threads);
+  if (!all.pairs.empty()) return print_scores(*loaded, all, context);
   if (kind == ModelKind::language) return generate(*loaded, request);
   if ((kind != ModelKind::masked && kind != ModelKind::embedding) || !loaded->tokenizer)
     throw Error(request.model + ": expected a language model, a masked one or an encoder of texts, got a " +
                 std::string(name_of(kind)) + "; isomer classify and isomer logits run others");
   if (request.prompts.empty()) throw Error("expected --prompt, got none");
-  Context context(request.threads);
   std::vector<Row> rows;
   if (kind == ModelKind::embedding) {
     rows = compared(*loaded, request.prompts, context);
   } else {
     for (const std::string& prompt : request.prompts)
-      std::ranges::move(filled(*loaded, prompt, count, context), std::back_inserter(rows));
+      std::ranges::move(filled(*loaded, prompt, all.words, context), std::back_inserter(rows));
   }
   const bool fills = kind == ModelKind::masked;
   if (request.json) {
-    Json all = Json::array();
+    Json found = Json::array();
     for (const Row& row : rows)
-      all.push(Json::object(
+      found.push(Json::object(
           {{"text", row.text}, {fills ? "word" : "other", row.word}, {fills ? "probability" : "cosine", row.value}}));
-    print_json(context, all);
+    print_json(context, found);
     return kDone;
   }
   Table table({fills ? "probability" : "cosine", fills ? "word" : "beside " + rows.front().text});
@@ -101,8 +129,8 @@ int run_request(const GenerateRequest& request, Index count) {
 }  // namespace
 
 Command run_command(Options& options) {
-  auto request = std::make_shared<GenerateRequest>();
-  auto count = std::make_shared<Index>(5);
+  auto all = std::make_shared<Request>();
+  GenerateRequest* request = &all->generate;
   options.add("model", request->model, "Folder of a model of ours or of Hugging Face, a run, or a GGUF file").required();
   options
       .add("--prompt", request->prompts,
@@ -113,14 +141,18 @@ Command run_command(Options& options) {
   options.flag("--interactive", request->interactive,
                "A line in, its continuation out, until the end of standard input (Ctrl-D)");
   options.add("--tokens", request->tokens, "How many to generate at most [200]").value("N").at_least(0);
-  options.add("--words", *count, "Masked models: how many words to show [5]").value("N").at_least(1);
+  options.add("--words", all->words, "Masked models: how many words to show [5]").value("N").at_least(1);
+  options.add("--pairs", all->pairs, "Encoders: a file of pairs between tabs; how cosines go with their scores").value("FILE");
+  options.add("--columns", all->columns, "--pairs: where score and texts stand in a line [1,2,3]").value("A,B,C");
+  options.add("--prefix", all->prefix, "--pairs: in front of every text, as e5 has \"query: \"").value("TEXT");
   add_generate_options(options, *request);
   options.footer(
       "Example:\n  isomer run stories15m --prompt \"Once upon a time\" --temperature 0\n"
       "  isomer run bert-base --prompt \"Hello I'm a [MASK] model.\"\n"
       "  isomer run minilm --prompt \"a cat\" --prompt \"a small tiger\" --prompt \"a lorry\"\n"
+      "  isomer run minilm --pairs sts-test.csv --columns 5,6,7\n"
       "  isomer run SmolLM2.gguf --chat --prompt \"What is the capital of France?\"");
-  return [request, count] { return run_request(*request, *count); };
+  return [all] { return run_request(*all); };
 }
 
 }  // namespace isomer::cli

@@ -231,6 +231,16 @@ def foreign(top):
         expect(refused.returncode == 2 and refused.stderr == error, refused.stderr)
     alike = isomer("run", goldens / "foreign" / "bert-encoder", "--prompt", "3 4", "--prompt", "3 4", "--json")
     expect(abs(json.loads(alike.stdout)["rows"][0]["cosine"] - 1) < 1e-5, alike.stdout + alike.stderr)
+    (top / "pairs.tsv").write_text("a\t4\t3 4\t3 4\nb\t1\t3 4\t9 10 11\nc\t2\t5\t6 7\n")
+    pairs = isomer("run", goldens / "foreign" / "bert-encoder", "--pairs", top / "pairs.tsv", "--columns", "2,3,4", "--json")
+    scores = json.loads(pairs.stdout)["rows"][0]
+    expect(scores["pairs"] == 3 and all(0 < abs(scores[x]) <= 1 for x in ("pearson", "spearman")), pairs.stdout + pairs.stderr)
+    for options, error in {("--columns", "2,3"): "--columns: expected three numbers from 1 on (score, text, text) as 5,6,7, got 2,3",
+                           (): f"{top / 'pairs.tsv'}:1: expected a number in column 1, got a"}.items():
+        refused = isomer("run", goldens / "foreign" / "bert-encoder", "--pairs", top / "pairs.tsv", *options)
+        expect(refused.returncode == 2 and refused.stderr == f"isomer run: {error}\n", refused.stderr)
+    other = isomer("run", goldens / "foreign" / "llama", "--pairs", top / "pairs.tsv")
+    expect(other.returncode == 2 and "--pairs: expected an encoder of texts, got a language" in other.stderr, other.stderr)
     chat = isomer("run", goldens / "foreign" / "llama", "--chat", "--prompt", "3")
     expect(chat.returncode == 2 and "expected a model that was taught conversations" in chat.stderr, chat.stderr)
     words = isomer("eval", goldens / "foreign" / "llama", "--task", "mqar", "--set", "task.vocabulary=19", "--set", "task.pairs=2",

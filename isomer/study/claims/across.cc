@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "isomer/base/correlation.h"
 #include "isomer/base/error.h"
 #include "isomer/mixers/cost.h"
 #include "isomer/mixers/preset.h"
@@ -105,27 +106,6 @@ std::vector<Contender> preset_models(double rate, const Sizes& sizes, const std:
 
 // ---------------------------------------------------------------------------------------------------------------------------
 
-/// Positions in the order of rising values; equal ones share theirs.
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<double> all;
-  for (const double x : values) {
-    double rank = 0;
-    for (const double y : values) rank += y < x ? 1 : y == x ? 0.5 : 0;
-    all.push_back(rank);
-  }
-  return all;
-}
-
-/// Spearman's: the correlation of ranks; 0 where one of the two does not vary.
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const std::vector<double> x = ranks(a), y = ranks(b);
-  const double mx = mean(x), my = mean(y);
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    xy += (x[i] - mx) * (y[i] - my), xx += (x[i] - mx) * (x[i] - mx), yy += (y[i] - my) * (y[i] - my);
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
-}
-
 /// How far the weights of a row are from uniform: 0 for equal ones, 1 for a single one.
 double spikiness(std::span<const double> row) {
   double sum = 0, entropy = 0;
@@ -171,7 +151,7 @@ Numbers look(Session& session, Context& context) {
             spiky += spikiness(row), ++rows;
             const std::vector<double> by = scores(call, sequence, view.head, t);
             if (by.empty()) continue;
-            monotone_sum += rank_correlation({row.begin(), row.end()}, by), ++monotone_rows;
+            monotone_sum += spearman(row, by), ++monotone_rows;
           }
   });
   ModelState<float> state = model.start(1);
@@ -211,8 +191,8 @@ void correlate(const std::vector<Comparison::Chosen>& chosen, const std::string&
       best.push_back(run.improving ? kRecalled : values.back());
       improving = improving || run.improving;
     }
-    found.add(name, rank_correlation(values, numbers));
-    at_best += rank_correlation(best, numbers) / double(seeds);
+    found.add(name, spearman(values, numbers));
+    at_best += spearman(best, numbers) / double(seeds);
   }
   found.set_unit(name, "rank correlation");
   if (improving) found.may_reach(name, at_best);

@@ -1,0 +1,34 @@
+#pragma once
+// Pairs of texts and how alike people found them: what encoders of texts are measured by (STS-B).
+#include <array>
+#include <string>
+#include <vector>
+
+#include "isomer/models/model_folder.h"
+
+namespace isomer {
+
+/// The vector of a text, of length one. What is longer than the model's longest sequence is cut off. Throws Error unless the
+/// model is an encoder of texts.
+[[nodiscard]] std::vector<float> embedding_of(const LoadedModel& loaded, const std::string& text, Context& context);
+/// The cosine of two of them.
+[[nodiscard]] double cosine(const std::vector<float>& a, const std::vector<float>& b);
+
+struct TextPair {
+  double score = 0;
+  std::string first, second;
+};
+
+/// A pair a line, columns between tabs; those of score and texts are counted from 1. Throws Error "FILE:LINE: …".
+[[nodiscard]] std::vector<TextPair> read_pairs(const std::string& path, const std::array<Index, 3>& columns);
+
+/// How the cosines of pairs go with their scores.
+struct PairScores {
+  Index pairs = 0;
+  double pearson = 0, spearman = 0;
+};
+/// `prefix` stands in front of every text, where a model was taught so.
+[[nodiscard]] PairScores score_pairs(const LoadedModel& loaded, const std::vector<TextPair>& pairs, const std::string& prefix,
+                                     Context& context);
+
+}  // namespace isomer
