@@ -2,7 +2,7 @@
 // What is looked at: layers of mixers on the tokens of a text. Of a preset, one layer as it starts; of a model, its own layers.
 //
 //   const std::unique_ptr<const Subject> gla = fresh_subject({.preset = "gla", .words = words_of("the cat sat on the mat")});
-//   const std::vector<LawCall> calls = gla->calls(context)[0];  // nn/mixer_dsf.h
+//   const std::vector<std::vector<LawCall>> calls = gla->calls(context);  // of each layer; nn/mixer_dsf.h
 //
 //   const std::unique_ptr<const Subject> run = model_subject(load_to_look_at("runs/text"), "The end");
 //

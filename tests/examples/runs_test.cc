@@ -116,9 +116,10 @@ TEST_F(RunExamples, Subjects) {
   make_text();
   // from isomer/explore/subject.h
   const std::unique_ptr<const Subject> gla = fresh_subject({.preset = "gla", .words = words_of("the cat sat on the mat")});
-  const std::vector<LawCall> calls = gla->calls(context)[0];  // nn/mixer_dsf.h
+  const std::vector<std::vector<LawCall>> calls = gla->calls(context);  // of each layer; nn/mixer_dsf.h
   // end
-  EXPECT_FALSE(calls.empty());
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_FALSE(calls[0].empty());
   // from isomer/explore/subject.h
   const std::unique_ptr<const Subject> run = model_subject(load_to_look_at("runs/text"), "The end");
   // end
