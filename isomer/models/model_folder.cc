@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
@@ -86,10 +87,14 @@ std::unique_ptr<LoadedModel> load_gguf(const std::string& path, std::optional<Ty
   try {
     // The weights by our names, which are views into theirs.
     const WeightTable table = weights_of(architecture, theirs);
-    const auto weights = std::make_shared<const Tensors>(std::move(file.weights));
+    const auto weights = std::make_shared<Tensors>(std::move(file.weights));
     const TensorViews views = views_of(*weights);
     auto loaded = std::make_unique<LoadedModel>(config, table, views, std::move(file.tokenizer),
                                                 storage.value_or(type_of_most(views)), weights);
+    // What was copied, to be joined with others or in another type, is not kept twice.
+    std::set<const std::byte*> in_place;
+    for (const Parameter<float>& one : loaded->parameters.all()) in_place.insert(one.numbers().data);
+    std::erase_if(*weights, [&](const auto& one) { return !in_place.contains(one.second.bytes()); });
     loaded->ends = std::move(file.ends);
     loaded->chat_template = std::move(file.chat_template);
     return loaded;
