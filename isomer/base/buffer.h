@@ -44,4 +44,20 @@ class Buffer {
   std::byte* data_ = nullptr;
 };
 
+/// The same memory for a std::vector, which may be copied.
+template <class T>
+struct BufferAllocator {
+  using value_type = T;
+  BufferAllocator() = default;
+  template <class U>
+  BufferAllocator(const BufferAllocator<U>&) {}  // NOLINT(google-explicit-constructor): as the standard asks
+
+  [[nodiscard]] T* allocate(std::size_t n) { return reinterpret_cast<T*>(internal::allocate(n * sizeof(T))); }
+  void deallocate(T* p, std::size_t) noexcept { internal::release(reinterpret_cast<std::byte*>(p)); }
+  template <class U>
+  [[nodiscard]] bool operator==(const BufferAllocator<U>&) const {
+    return true;
+  }
+};
+
 }  // namespace isomer

@@ -93,6 +93,7 @@ class Context::Pool {
   std::atomic<unsigned> round_{0};
   std::atomic<Index> next_{0};
   std::atomic<int> busy_{0};
+  std::atomic<bool> ended_{false};  // the round, by what one of its tasks threw
   Index count_ = 0;
   Task task_;
   unsigned brief_ = 0;
@@ -124,6 +125,7 @@ void Context::Pool::run(Index count, Task task, Wake wake) {
     task_ = task;
     count_ = count;
     failure_ = nullptr;
+    ended_.store(false, std::memory_order_relaxed);
     next_.store(0, std::memory_order_relaxed);
     open_ = true;
     round_.fetch_add(1, std::memory_order_release);
@@ -159,6 +161,7 @@ void Context::Pool::attempt(F f) {
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
+    ended_.store(true, std::memory_order_relaxed);
     next_.store(count_, std::memory_order_relaxed);
   }
 }
@@ -168,13 +171,14 @@ void Context::Pool::work(Workspace& workspace) {
     const Index i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= count_) return;
     attempt([&] {
-      may_stop();  // of the caller alone: the threads of the pool have no watch
+      may_stop();  // the caller has the watch, the others follow
       task_.call(task_.self, i, workspace);
     });
   }
 }
 
 void Context::Pool::worker(Workspace& workspace) {
+  const Follow follow(ended_);
   unsigned seen = 0;
   for (;;) {
     if (!spin([&] { return round_.load(std::memory_order_acquire) != seen; })) {

@@ -23,6 +23,8 @@ bool supported(Isa isa) {
 #endif
 }
 
+bool multiplies_bf16(Isa isa) { return isa == Isa::avx512 && __builtin_cpu_supports("avx512bf16"); }
+
 Isa chosen_isa() {
   const char* forced = std::getenv("ISOMER_ISA");
   Isa best = Isa::scalar;

@@ -15,6 +15,8 @@ inline constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
 [[nodiscard]] std::string_view name_of(Isa isa);
 /// Can this machine run it, and does this build have it? One with ISOMER_NO_AVX512 has no AVX-512.
 [[nodiscard]] bool supported(Isa isa);
+/// Does this machine multiply pairs of bf16 (AVX512-BF16), where it runs this instruction set?
+[[nodiscard]] bool multiplies_bf16(Isa isa);
 /// The one forced by ISOMER_ISA, else the best supported. Throws Error when the forced one is unknown or unsupported.
 [[nodiscard]] Isa chosen_isa();
 

@@ -5,7 +5,9 @@
 //   bound.forward(…, context);  // throws Ended soon after it was asked to; what it was writing is to be thrown away
 //
 // The thread that calls passes points where it may stop: between the tasks of a Context, while it waits for the Context's other
-// threads, and between the tokens of references. There is nothing to pay where nobody watches.
+// threads, within tasks that may take long, and between the tokens of references. Threads that work for it pass the last ones,
+// too, and stop there once it has. There is nothing to pay where nobody watches.
+#include <atomic>
 #include <chrono>
 
 namespace isomer {
@@ -27,6 +29,15 @@ class Watch {
   void (*look_)();
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   Watch* outer_;
+};
+
+/// For as long as it lives, this thread works for another, and may_stop() throws what nobody needs to look at once `ended`.
+class Follow {
+ public:
+  explicit Follow(const std::atomic<bool>& ended);
+  ~Follow();
+  Follow(const Follow&) = delete;
+  Follow& operator=(const Follow&) = delete;
 };
 
 /// A point where the calling thread may stop: throws what its watch throws.

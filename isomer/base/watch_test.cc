@@ -43,6 +43,27 @@ TEST(Watch, EndsTheTasksOfAContextAndLeavesItUsable) {
   }
 }
 
+TEST(Watch, EndsWhatOtherThreadsAreInTheMiddleOf) {
+  Context context(3);
+  asked = true;
+  const auto began = std::chrono::steady_clock::now();
+  {
+    const Watch watch(look);
+    EXPECT_THROW(context.parallel(3,
+                                  [](Index, Workspace&) {
+                                    for (int i = 0; i < 2000; ++i, may_stop()) sleep_for(10);
+                                  }),
+                 Ended);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+  std::atomic<int> calls = 0;
+  context.parallel(9, [&](Index, Workspace&) {
+    may_stop();
+    ++calls;
+  });
+  EXPECT_EQ(calls.load(), 9);
+}
+
 TEST(Watch, IsAskedWhileTheCallerWaitsForOthers) {
   Context context(2);
   asked = false, looks = 0;

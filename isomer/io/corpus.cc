@@ -157,22 +157,53 @@ std::vector<fs::path> files_below(const fs::path& path) {
   return files;
 }
 
-std::vector<Record> parse_records(std::string_view text, const std::string& name, std::span<const std::string> fields) {
+namespace {
+enum class Kind { lines, commas, tabs };
+
+Kind kind_of(const std::string& name) {
   std::string_view kind(name);
   if (kind.ends_with(".gz")) kind.remove_suffix(3);
-  const bool lines = kind.ends_with(".jsonl") || kind.ends_with(".ndjson"), tabs = kind.ends_with(".tsv");
-  if (!lines && !tabs && !kind.ends_with(".csv"))
-    throw Error(name + ": expected records in a file .jsonl, .csv or .tsv, got another");
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the mark of UTF-8 that some programs write
+  if (kind.ends_with(".jsonl") || kind.ends_with(".ndjson")) return Kind::lines;
+  if (kind.ends_with(".tsv")) return Kind::tabs;
+  if (!kind.ends_with(".csv")) throw Error(name + ": expected records in a file .jsonl, .csv or .tsv, got another");
+  return Kind::commas;
+}
+char separator_of(Kind kind) { return kind == Kind::tabs ? '\t' : ','; }
+
+/// Without the mark of UTF-8 that some programs write.
+std::string_view unmarked(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+}  // namespace
+
+std::vector<Record> parse_records(std::string_view text, const std::string& name, std::span<const std::string> fields) {
+  const Kind kind = kind_of(name);
+  text = unmarked(text);
   if (const std::size_t bad = first_not_utf8(text); bad != std::string_view::npos) {
     const auto line = std::size_t(1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(bad), '\n'));
     Place{name, line}.fail("expected UTF-8, got the byte ", int(static_cast<unsigned char>(text[bad])));
   }
   const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
   std::vector<Record> records;
-  if (!blank) records = lines ? parse_lines(text, name, fields) : parse_rows(text, tabs ? '\t' : ',', name, fields);
+  if (!blank)
+    records = kind == Kind::lines ? parse_lines(text, name, fields) : parse_rows(text, separator_of(kind), name, fields);
   if (records.empty()) throw Error(name + ": expected records, got none");
   return records;
+}
+
+std::vector<std::string> record_fields(const std::string& path) {
+  const Kind kind = kind_of(path);
+  const std::string file = read_file(path, kMostCorpusBytes);
+  const std::string_view text = unmarked(file);
+  Record names;
+  if (kind != Kind::lines) {
+    (void)Rows(text, separator_of(kind), path).next(names);
+    return names;
+  }
+  const Json first = Json::parse(text.substr(0, text.find('\n')), path + ":1");
+  for (const auto& member : first.members()) names.push_back(member.first);
+  return names;
 }
 
 std::vector<Record> read_records(const std::string& path, std::span<const std::string> fields) {

@@ -30,7 +30,10 @@ inline constexpr std::size_t kMostCorpusBytes = std::size_t{1} << 30;
 /// For every record the fields in the order asked for. Throws Error for what is not UTF-8, not records, or lacks a field.
 [[nodiscard]] std::vector<std::vector<std::string>> read_records(const std::string& path, std::span<const std::string> fields);
 
-/// The same of a text, whose name says what it is.
+/// The names of the fields of a file's records, which are those of the first.
+[[nodiscard]] std::vector<std::string> record_fields(const std::string& path);
+
+/// The records of a text, whose name says what it is.
 [[nodiscard]] std::vector<std::vector<std::string>> parse_records(std::string_view text, const std::string& name,
                                                                   std::span<const std::string> fields);
 

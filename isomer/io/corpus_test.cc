@@ -60,6 +60,20 @@ TEST(Records, SayWhatIsNotThere) {
   }
 }
 
+TEST(Records, SayWhichFieldsTheyHave) {
+  const tests::TemporaryFolder folder;
+  const auto fields = [&](const char* name, const char* text) {
+    const std::string path = (folder.path / name).string();
+    write_text(path, text);
+    return record_fields(path);
+  };
+  EXPECT_EQ(fields("a.csv", "\xef\xbb\xbfid,\"a, b\"\n1,2\n"), (std::vector<std::string>{"id", "a, b"}));
+  EXPECT_EQ(fields("a.tsv", "x\ty"), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(fields("a.jsonl", "{\"y\": 1, \"x\": 2}\n{\"z\": 1}\n"), (std::vector<std::string>{"y", "x"}));
+  const std::string error = error_of([&] { (void)fields("a.txt", "a"); });
+  EXPECT_TRUE(error.ends_with("a.txt: expected records in a file .jsonl, .csv or .tsv, got another")) << error;
+}
+
 TEST(Documents, AreFilesOrFields) {
   const tests::TemporaryFolder folder;
   const std::string path = folder.path;

@@ -1,6 +1,7 @@
 #include "isomer/kernels/gemm/gemm.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "isomer/base/error.h"
 #include "isomer/kernels/gemm/gemm_kernels.h"
@@ -20,7 +21,7 @@ constexpr Index kRows = 128;
 // Columns of B at a time, and how much of B is packed at a time: 6 MB, kept in L3 while all rows of A pass.
 constexpr Index kColumns = 4096, kPacked = kColumns * kDepth;
 // Tasks come in multiples of this where they are few, so that threads end together; blocks of columns shrink to make as many.
-constexpr Index kTasks = 8, kManyTasks = 64, kFewRows = 48, kFewColumns = 512;
+constexpr Index kTasks = 8, kManyTasks = 64, kFewRows = 48, kFewColumns = 256;
 // Columns packed by one task.
 constexpr Index kPackColumns = 128;
 // Up to this many multiply-adds, packing costs more than it saves.
@@ -55,6 +56,8 @@ gemm::Next<T> rows_at(Matrix<T> a, Index i, Index m, Index p, Index depth) {
 /// With W as the type of B.
 template <class T, class W>
 struct Problem {
+  /// Numbers of A at a step of depth.
+  static constexpr Index kTogether = std::is_same_v<W, gemm::Pair> ? 2 : 1;
   Index M, N, K;
   Matrix<T> a;
   Matrix<W> b;
@@ -84,7 +87,11 @@ void multiply_depths(const Problem<T, W>& x, const Depths& depths, T* packed, Co
   const Index pack_tasks = ceil_div(x.N, kPackColumns);
   context.parallel(pack_tasks * ceil_div(depths.end - depths.begin, depths.step), [&](Index task, Workspace&) {
     const Index p = depths.begin + task / pack_tasks * depths.step, j = task % pack_tasks * kPackColumns;
-    gemm::Reading<T, W, I>::pack_columns(depths.size(p), std::min(kPackColumns, x.N - j), shifted(x.b, p, j), panels(p, j));
+    const Index n = std::min(kPackColumns, x.N - j);
+    if constexpr (Problem<T, W>::kTogether == 2)
+      gemm::Pairs<I>::pack_columns(depths.size(p), n, shifted(x.b, p, j), panels(p, j));
+    else
+      gemm::Reading<T, W, I>::pack_columns(depths.size(p), n, shifted(x.b, p, j), panels(p, j));
   });
   const Index many = ceil_div(x.M, kRows), few = std::min(round_up(many, kTasks), ceil_div(x.M, kFewRows));
   const Parts rows{x.M, many < kManyTasks ? std::max(many, few) : many, 6};
@@ -96,10 +103,18 @@ void multiply_depths(const Problem<T, W>& x, const Depths& depths, T* packed, Co
     T* block = scratch.take<T>(rows.most() * kDepth);
     for (Index p = depths.begin; p < depths.end; p += depths.step) {
       const Index depth = depths.size(p), then = p + depth;
-      gemm::Kernels<T, I>::pack_rows(m, depth, shifted(x.a, i, p), x.alpha, block, kDepth);
+      constexpr Index together = Problem<T, W>::kTogether;
       const Block<T> c{x.c.at(i, j), x.c.stride[0], x.add || p > 0};
-      const gemm::Next<T> next = then < depths.end ? rows_at(x.a, i, m, then, depths.size(then)) : gemm::Next<T>{};
-      gemm::Kernels<T, I>::multiply_packed(m, n, depth, Matrix<T>{block, kDepth, 1}, panels(p, j), c, next);
+      gemm::Next<T> next{};
+      if (then < depths.end) next = rows_at(x.a, i, m, then * together, depths.size(then) * together);
+      const Matrix<T> rows_of_a = shifted(x.a, i, p * together), packed_a{block, kDepth, 1};
+      if constexpr (together == 2) {
+        gemm::Pairs<I>::pack_rows(m, depth, rows_of_a, block, kDepth);
+        gemm::Pairs<I>::multiply_packed(m, n, depth, packed_a, panels(p, j), c, next);
+      } else {
+        gemm::Kernels<T, I>::pack_rows(m, depth, rows_of_a, x.alpha, block, kDepth);
+        gemm::Kernels<T, I>::multiply_packed(m, n, depth, packed_a, panels(p, j), c, next);
+      }
     }
     if (depths.end == x.K) finish<I>(x, m, j, n, {x.c.at(i, j), x.c.stride[0], true});
   });
@@ -116,17 +131,8 @@ void multiply_few(const Problem<T, W>& x, Context& context) {
   });
 }
 
-/// C has dense rows and nothing is empty.
 template <Isa I, class T, class W>
-void multiply(const Problem<T, W>& x, Context& context) {
-  if constexpr (std::is_same_v<T, W>) {
-    if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1)) {
-      const Block<T> c{x.c.data, x.c.stride[0], x.add};
-      gemm::Kernels<T, I>::multiply_direct(x.M, x.N, x.K, x.a, x.b, c);
-      return finish<I>(x, x.M, 0, x.N, c);
-    }
-  }
-  if (x.M <= kInPlaceRows && x.a.column == 1 && x.b.row == 1) return multiply_few<I>(x, context);
+void multiply_blocks(const Problem<T, W>& x, Context& context) {
   const Workspace::Scope scope(context.workspace());
   const Index step = ceil_div(x.K, ceil_div(x.K, kDepth)), width = round_up(std::min(x.N, kColumns), kPanelMultiple);
   const Index together = std::max<Index>(1, kPacked / (step * width)) * step;
@@ -139,6 +145,53 @@ void multiply(const Problem<T, W>& x, Context& context) {
     if (x.bias != nullptr) part.bias = x.bias + j;
     for (Index p = 0; p < x.K; p += together) multiply_depths<I>(part, {p, std::min(p + together, x.K), step}, packed, context);
   }
+}
+
+/// C has dense rows and nothing is empty.
+template <Isa I, class T, class W>
+void multiply(const Problem<T, W>& x, Context& context) {
+  if constexpr (std::is_same_v<T, W>) {
+    if (x.M * x.N * x.K <= kDirect && x.b.column == 1 && x.alpha == T(1)) {
+      const Block<T> c{x.c.data, x.c.stride[0], x.add};
+      gemm::Kernels<T, I>::multiply_direct(x.M, x.N, x.K, x.a, x.b, c);
+      return finish<I>(x, x.M, 0, x.N, c);
+    }
+  }
+  if (x.M <= kInPlaceRows && x.a.column == 1 && x.b.row == 1) return multiply_few<I>(x, context);
+  multiply_blocks<I>(x, context);
+}
+
+/// A is rounded to bf16 first.
+template <Isa I>
+void multiply_rounded(Problem<float, Bf16> x, Context& context) {
+  const Matrix<Bf16>& b = x.b;
+  if constexpr (I == Isa::avx512) {
+    // What of B has to lie at multiples of pairs is moved as floats, which lie at multiples of four bytes.
+    const bool pairs = x.K % 2 == 0 && b.column % 2 == 0 && reinterpret_cast<std::uintptr_t>(b.data) % alignof(float) == 0;
+    if (multiplies_bf16(I) && x.M > kInPlaceRows && b.row == 1 && x.a.column == 1 && x.alpha == 1 && pairs)
+      return multiply_blocks<I>(Problem<float, gemm::Pair>{.M = x.M,
+                                                           .N = x.N,
+                                                           .K = x.K / 2,
+                                                           .a = x.a,
+                                                           .b = {reinterpret_cast<const gemm::Pair*>(b.data), 1, b.column / 2},
+                                                           .c = x.c,
+                                                           .alpha = 1,
+                                                           .add = x.add,
+                                                           .bias = x.bias},
+                                context);
+  }
+  const Workspace::Scope scope(context.workspace());
+  float* rounded = context.workspace().template take<float>(x.M * x.K);
+  for (Index i = 0; i < x.M; ++i)
+    for (Index p = 0; x.a.column != 1 && p < x.K; ++p) rounded[i * x.K + p] = *shifted(x.a, i, p).data;
+  context.parallel(ceil_div(x.M, kRows), [&](Index task, Workspace&) {
+    for (Index i = task * kRows; i < std::min(x.M, (task + 1) * kRows); ++i) {
+      float* row = rounded + i * x.K;
+      gemm::Rounding<I>::round(x.K, x.a.column == 1 ? x.a.data + i * x.a.row : row, row);
+    }
+  });
+  x.a = {rounded, x.K, 1};
+  multiply<I>(x, context);
 }
 
 /// C = beta · C, without reading it when beta = 0.
@@ -164,9 +217,10 @@ void run(View<const T, 2> a, View<const W, 2> b, View<T, 2> c, Context& context,
   if (options.bias.present())
     require(options.bias.shape[0] == N, "matmul", "expected a bias of ", N, " numbers, got ", options.bias.shape[0]);
   if (M == 0 || N == 0) return;
+  ISOMER_ASSERT(options.rows == RowsOfA::exact || (std::is_same_v<W, Bf16>), "rows of A are rounded for a B of bf16");
   const bool empty = K == 0 || options.alpha == T(0), dense = c.stride[1] == 1 || N == 1;
   if (options.bias.present() && (empty || !dense || (options.bias.stride[0] != 1 && N > 1))) {
-    run<T, W>(a, b, c, context, {.alpha = options.alpha, .beta = options.beta});
+    run<T, W>(a, b, c, context, {.alpha = options.alpha, .beta = options.beta, .rows = options.rows});
     return add_bias(c, options.bias);
   }
   // The kernels write rows: a C of dense columns is the transposed product, any other goes by way of a copy.
@@ -175,7 +229,7 @@ void run(View<const T, 2> a, View<const W, 2> b, View<T, 2> c, Context& context,
       if (c.stride[0] == 1 || M == 1) return run<T, W>(transposed(b), transposed(a), transposed(c), context, options);
     const Workspace::Scope scope(context.workspace());
     const View<T, 2> copy = contiguous(context.workspace().template take<T>(M * N), {M, N});
-    run<T, W>(a, b, copy, context, {.alpha = options.alpha});
+    run<T, W>(a, b, copy, context, {.alpha = options.alpha, .rows = options.rows});
     for (Index i = 0; i < M; ++i)
       for (Index j = 0; j < N; ++j) c(i, j) = copy(i, j) + (options.beta == T(0) ? T(0) : options.beta * c(i, j));
     return;
@@ -191,7 +245,11 @@ void run(View<const T, 2> a, View<const W, 2> b, View<T, 2> c, Context& context,
                               .alpha = options.alpha,
                               .add = options.beta != T(0),
                               .bias = options.bias.data};
-  with_isa(context.isa(), [&]<Isa I>() { multiply<I>(problem, context); });
+  with_isa(context.isa(), [&]<Isa I>() {
+    if constexpr (std::is_same_v<W, Bf16>)
+      if (options.rows == RowsOfA::bf16) return multiply_rounded<I>(problem, context);
+    multiply<I>(problem, context);
+  });
 }
 
 }  // namespace

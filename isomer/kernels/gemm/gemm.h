@@ -11,6 +11,8 @@
 // B. Scratch: at most 4096 · 384 elements for B, and a block of A for each thread.
 // Sums run over K in blocks of a size set by K alone, so the result does not depend on the number of threads.
 // Why our own: docs/decisions/0001-gemm.md.
+#include <cstdint>
+
 #include "isomer/base/bf16.h"
 #include "isomer/base/context.h"
 #include "isomer/base/f16.h"
@@ -18,11 +20,17 @@
 
 namespace isomer {
 
+/// What becomes of the numbers of A before they are multiplied: nothing, or they are rounded to bf16, the nearest, of two equally
+/// near the even one. Products of two bf16 are exact in float and are summed there; where a machine multiplies bf16 they cost
+/// half as much.
+enum class RowsOfA : std::uint8_t { exact, bf16 };
+
 template <class T>
 struct MatmulOptions {
   T alpha = 1;
   T beta = 0;
-  View<const T, 1> bias = {};  // absent: none
+  View<const T, 1> bias = {};     // absent: none
+  RowsOfA rows = RowsOfA::exact;  // bf16: for a B of bf16
 };
 
 void matmul(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Context& context,

@@ -1,5 +1,7 @@
 #pragma once
 // The parts of gemm that exist once for each instruction set; their definitions need vec_<isa>.h, included first.
+#include <immintrin.h>
+
 #include <type_traits>
 
 #include "isomer/kernels/gemm/gemm_kernels.h"
@@ -36,12 +38,17 @@ struct Fetch {
   }
 };
 
-template <class T, Isa I>
-void Kernels<T, I>::multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c, Next<T> next) noexcept {
+template <class T, Isa I, class Product>
+void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c, Next<T> next) noexcept {
   constexpr Index width = kTileColumns<T, I>;
   Fetch<T, I> fetch{next, ceil_div(next.rows, ceil_div(M, kTileRows) * ceil_div(N, width))};
-  gemm::multiply<T, I>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, Panels<T>{b, width, depth * width}, c.data,
-                       c.row, c.add ? Store::add : Store::set, fetch);
+  gemm::multiply<T, I, Product>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, Panels<T>{b, width, depth * width},
+                                c.data, c.row, c.add ? Store::add : Store::set, fetch);
+}
+
+template <class T, Isa I>
+void Kernels<T, I>::multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c, Next<T> next) noexcept {
+  gemm::multiply_packed<T, I, Numbers>(M, N, depth, a, b, c, next);
 }
 
 template <class T, Isa I>
@@ -60,6 +67,19 @@ void Kernels<T, I>::add_row(Index M, Index N, const T* row, Block<T> c) noexcept
     }
 }
 
+template <class T, Isa I>
+T Kernels<T, I>::total(Index n, const T* x) noexcept {
+  using V = simd::Vec<T, I>;
+  constexpr Index kSums = 4, kStep = kSums * V::lanes;
+  V sums[kSums] = {V::zero(), V::zero(), V::zero(), V::zero()};
+  Index i = 0;
+  for (; i + kStep <= n; i += kStep)
+#pragma GCC unroll 4
+    for (Index s = 0; s < kSums; ++s) sums[s] = sums[s] + V::load(x + i + s * V::lanes);
+  for (; i < n; i += V::lanes) sums[0] = sums[0] + V::load(x + i, n - i);
+  return sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
 // Numbers of a weight as a vector, all lanes or the first n.
 template <class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> load(const T* p) noexcept {
@@ -69,15 +89,30 @@ template <class U, Index count>
 struct Lanes {
   typedef U type __attribute__((vector_size(count * sizeof(U))));  // NOLINT(modernize-use-using): an alias loses the attribute
 };
+/// The bits of numbers, rounded to bf16 in the upper halves, zeros in the lower ones.
+template <Isa I>
+ISOMER_INLINE auto rounded_bits(simd::Vec<float, I> x) noexcept {
+  using Whole = typename Lanes<std::uint32_t, simd::Vec<float, I>::lanes>::type;
+  const Whole bits = __builtin_bit_cast(Whole, x);
+  // As to_bf16(): rounding could carry a NaN over into infinity.
+  const Whole nan = Whole((bits & 0x7fffffffU) > 0x7f800000U);
+  return ((nan & (bits | 0x400000U)) | (~nan & (bits + 0x7fffU + (bits >> 16 & 1U)))) & 0xffff0000U;
+}
 /// bfloat16 is the upper half of a float.
 template <class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> load(const Bf16* p) noexcept {
   using V = simd::Vec<T, I>;
-  using Whole = typename Lanes<std::uint32_t, V::lanes>::type;
-  typename Lanes<std::uint16_t, V::lanes>::type half;
-  __builtin_memcpy(&half, p, sizeof half);
-  const Whole bits = __builtin_convertvector(half, Whole) << 16;
-  return __builtin_bit_cast(V, bits);
+  if constexpr (I == Isa::avx512) {
+    // GCC 12 widens a vector of the compiler's own in five instructions.
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return __builtin_bit_cast(V, _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, half), 16));
+  } else {
+    using Whole = typename Lanes<std::uint32_t, V::lanes>::type;
+    typename Lanes<std::uint16_t, V::lanes>::type half;
+    __builtin_memcpy(&half, p, sizeof half);
+    const Whole bits = __builtin_convertvector(half, Whole) << 16;
+    return __builtin_bit_cast(V, bits);
+  }
 }
 /// Half precision: one instruction widens a vector of it.
 template <class T, Isa I>
@@ -108,6 +143,12 @@ ISOMER_INLINE simd::Vec<T, I> load(const W* p, Index n) noexcept {
     for (Index i = 0; i < n; ++i) first[i] = p[i];
     return load<T, I>(first);
   }
+}
+
+template <Isa I>
+void Rounding<I>::round(Index n, const float* x, float* dst) noexcept {
+  using V = simd::Vec<float, I>;
+  for (Index i = 0; i < n; i += V::lanes) __builtin_bit_cast(V, rounded_bits<I>(V::load(x + i, n - i))).store(dst + i, n - i);
 }
 
 /// n numbers of a column of B from row p on, or of its transpose.
@@ -167,17 +208,15 @@ void Reading<T, W, I>::pack_columns(Index depth, Index columns, Matrix<W> b, T* 
 template <class T, class W, Isa I>
 ISOMER_INLINE T dot(Index depth, const T* a, const W* b) noexcept {
   using V = simd::Vec<T, I>;
-  constexpr Index kSums = 4, kStep = kSums * V::lanes, kStepBytes = kStep * Index(sizeof(T));
-  // Prefetchers of the machine begin anew with every page of 4 KiB: what is that far ahead is asked for, into L2, so that A stays
-  // in L1. For weights in 16 bits, half as many bytes, that was measured to be slower.
-  constexpr bool kAsk = std::is_same_v<T, W>;
+  constexpr Index kSums = 4, kStep = kSums * V::lanes, kStepBytes = kStep * Index(sizeof(W));
+  // Prefetchers of the machine begin anew with every page of 4 KiB: what is that far ahead is asked for.
   constexpr Index kAhead = 4096, kLine = 64;
   V sums[kSums] = {V::zero(), V::zero(), V::zero(), V::zero()};
   Index p = 0;
   for (; p + kStep <= depth; p += kStep) {
 #pragma GCC unroll 4
-    for (Index line = 0; kAsk && line < kStepBytes; line += kLine)
-      __builtin_prefetch(reinterpret_cast<const char*>(b + p) + kAhead + line, 0, 2);
+    for (Index line = 0; line < kStepBytes; line += kLine)
+      __builtin_prefetch(reinterpret_cast<const char*>(b + p) + kAhead + line, 0, 3);
 #pragma GCC unroll 4
     for (Index n = 0; n < kSums; ++n) sums[n] = fma(V::load(a + p + n * V::lanes), load<T, I>(b + p + n * V::lanes), sums[n]);
   }
@@ -194,6 +233,39 @@ void Reading<T, W, I>::multiply_few(Index M, Index N, Index depth, Matrix<T> a, 
       T& to = c.data[i * c.row + j];
       to = c.add ? to + value : value;
     }
+}
+
+/// What the tiles add up: both products of pairs of bf16. In assembler, which a unit without the flag for it may contain.
+struct PairsOfBf16 {
+  template <class V>
+  static ISOMER_INLINE V add(V x, V y, V sum) noexcept {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.v.raw) : "v"(x.v.raw), "v"(y.v.raw));
+    return sum;
+  }
+};
+
+template <Isa I>
+void Pairs<I>::pack_rows(Index rows, Index depth, Matrix<float> a, float* dst, Index stride) noexcept {
+  using V = simd::Vec<float, I>;
+  using Half = typename Lanes<std::uint16_t, V::lanes>::type;
+  const Index n = 2 * depth;
+  for (Index i = 0; i < rows; ++i)
+    for (Index p = 0; p < n; p += V::lanes) {
+      const Half half = __builtin_convertvector(rounded_bits<I>(V::load(a.data + i * a.row + p, n - p)) >> 16, Half);
+      const Index left = n - p < V::lanes ? n - p : V::lanes;
+      __builtin_memcpy(reinterpret_cast<Bf16*>(dst + i * stride) + p, &half, std::size_t(left) * sizeof(Bf16));
+    }
+}
+
+template <Isa I>
+void Pairs<I>::pack_columns(Index depth, Index columns, Matrix<Pair> b, float* dst) noexcept {
+  pack_transposed<float, I>(columns, depth, reinterpret_cast<const float*>(b.data), b.column, dst);
+}
+
+template <Isa I>
+void Pairs<I>::multiply_packed(Index M, Index N, Index depth, Matrix<float> a, const float* b, Block<float> c,
+                               Next<float> next) noexcept {
+  gemm::multiply_packed<float, I, PairsOfBf16>(M, N, depth, a, b, c, next);
 }
 
 }  // namespace isomer::gemm

@@ -9,4 +9,8 @@ template struct Reading<float, float, kTarget>;
 template struct Reading<float, Bf16, kTarget>;
 template struct Reading<float, F16, kTarget>;
 template struct Reading<double, double, kTarget>;
+template struct Rounding<kTarget>;
+#if ISOMER_TARGET_ISA == 2
+template struct Pairs<kTarget>;
+#endif
 }  // namespace isomer::gemm

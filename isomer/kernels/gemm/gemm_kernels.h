@@ -29,6 +29,11 @@ struct Next {
   Index rows = 0, stride = 0, width = 0;
 };
 
+/// Two numbers of B that follow each other in depth.
+struct Pair {
+  Bf16 first, second;
+};
+
 /// A multiple of the width of a panel on every instruction set: columns are cut only here.
 inline constexpr Index kPanelMultiple = 32;
 
@@ -42,6 +47,8 @@ struct Kernels {
   static void multiply_direct(Index M, Index N, Index depth, Matrix<T> a, Matrix<T> b, Block<T> c) noexcept;
   /// C [M, N] += row [N] in every row.
   static void add_row(Index M, Index N, const T* row, Block<T> c) noexcept;
+  /// The sum of x [n], whose time is that of reading it.
+  static T total(Index n, const T* x) noexcept;
 };
 
 /// What reads B, with W as its type: T or, for float, Bf16 or F16, which are widened.
@@ -53,6 +60,24 @@ struct Reading {
   /// C [M, N] = or += alpha · A · B for few rows of A, which are dense, and a B with dense columns: B is read once and in place,
   /// so that the product of a vector runs at the speed of memory.
   static void multiply_few(Index M, Index N, Index depth, Matrix<T> a, Matrix<W> b, T alpha, Block<T> c) noexcept;
+};
+
+template <Isa I>
+struct Rounding {
+  /// dst [n] = x [n] rounded to bf16, as to_bf16().
+  static void round(Index n, const float* x, float* dst) noexcept;
+};
+
+/// Products of pairs of bf16, 32 bits that are moved as floats; depths count pairs. AVX-512 alone, where it multiplies_bf16().
+template <Isa I>
+struct Pairs {
+  /// dst [rows, depth] = A [rows, 2 · depth], which has dense rows, rounded to bf16, rows of pairs `stride` apart.
+  static void pack_rows(Index rows, Index depth, Matrix<float> a, float* dst, Index stride) noexcept;
+  /// As Reading::pack_columns, for a B with dense columns.
+  static void pack_columns(Index depth, Index columns, Matrix<Pair> b, float* dst) noexcept;
+  /// As Kernels::multiply_packed. Sums are in float.
+  static void multiply_packed(Index M, Index N, Index depth, Matrix<float> a, const float* b, Block<float> c,
+                              Next<float> next) noexcept;
 };
 
 }  // namespace isomer::gemm

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -33,7 +34,7 @@ struct Matrix {
   Matrix(Index rows, Index columns, Layout layout, Rng& rng) {
     view.shape = {rows, columns};
     if (layout == Layout::rows) view.stride = {columns + 3, 1};
-    if (layout == Layout::columns) view.stride = {1, rows + 5};
+    if (layout == Layout::columns) view.stride = {1, rows + 4};
     if (layout == Layout::strided) view.stride = {2 * columns + 1, 2};
     const Index guard = 40;
     const Index size = rows * view.stride[0] + columns * view.stride[1] + 2 * guard;
@@ -220,6 +221,107 @@ TYPED_TEST(GemmOfStored, HasTheBitsOfTheFloatsThatAreStored) {
       matmul(a.view, b.view, contiguous(wide.data(), {M, N}), context);
       matmul(a.view, narrow.view, contiguous(stored.data(), {M, N}), context);
       EXPECT_EQ(wide, stored) << M << " rows";
+    }
+  }
+}
+
+/// The numbers of a matrix rounded to bf16, as floats.
+Matrix<float> rounded(const Matrix<float>& x) {
+  Matrix<float> near = x;
+  near.view.data = near.storage.data() + (x.view.data - x.storage.data());
+  for (float& number : near.storage) number = to_float(to_bf16(number));
+  return near;
+}
+
+/// The product of rounded rows is exact but for the sums, whatever multiplies them.
+void expect_rounded_product(Size s, Layout la, Layout lb, Layout lc, MatmulOptions<float> options, Context& context) {
+  Rng rng(std::uint64_t(s.M * 10007 + s.N * 101 + s.K));
+  const Matrix<float> a(s.M, s.K, la, rng), near = rounded(a);
+  Matrix<float> b(s.K, s.N, lb, rng), c(s.M, s.N, lc, rng);
+  const Narrow<Bf16> narrow(b);
+  c.fill(options.beta == 0 ? std::numeric_limits<float>::quiet_NaN() : 0.5f);
+  const std::vector<float> bias(std::size_t(s.N), 0.25f);
+  options.bias = {bias.data(), {s.N}, {1}};
+  options.rows = RowsOfA::bf16;
+  matmul(a.view, narrow.view, c.view, context, options);
+  const double limit = std::numeric_limits<float>::epsilon() * (4 + double(s.K)) * (1 + std::fabs(double(options.alpha)));
+  for (Index i = 0; i < s.M; ++i)
+    for (Index j = 0; j < s.N; ++j)
+      ASSERT_NEAR(double(c.view(i, j)), double(options.alpha) * want(near.view, b.view, i, j) + 0.5 * double(options.beta) + 0.25,
+                  limit)
+          << s.M << "x" << s.N << "x" << s.K << " at " << i << ", " << j;
+  EXPECT_EQ(c.numbers(), s.M * s.N) << "wrote outside C";
+}
+
+TEST(GemmOfRounded, IsTheProductOfRoundedRows) {
+  for (const int threads : {1, 7}) {
+    Context context(threads);
+    for (const Index M : {1, 8, 9, 50, 131})
+      // Depths that are odd, even, of several blocks of pairs; one row and one column of B at an odd place.
+      for (const Size& s : {Size{M, 1, 2}, Size{M, 6, 31}, Size{M, 37, 64}, Size{M, 130, 70}, Size{M, 33, 1538}, Size{M, 5, 0}}) {
+        if (quick() && M * s.N * s.K > 100000) continue;
+        for (Layout lb : kLayouts) expect_rounded_product(s, Layout::rows, lb, Layout::rows, {}, context);
+        expect_rounded_product(s, Layout::columns, Layout::columns, Layout::rows, {}, context);
+        expect_rounded_product(s, Layout::strided, Layout::columns, Layout::strided, {}, context);
+        expect_rounded_product(s, Layout::rows, Layout::columns, Layout::columns, {.alpha = -0.5f, .beta = 2}, context);
+        expect_rounded_product(s, Layout::rows, Layout::columns, Layout::rows, {.beta = 1}, context);
+      }
+  }
+}
+
+/// Dense columns that follow each other without a gap, as weights do: what pairs are multiplied from.
+TEST(GemmOfRounded, DoesNotDependOnTheNumberOfThreadsOrOnWhereWeightsLie) {
+  const Index M = 203, N = 1100, K = 1000;
+  Rng rng(3);
+  const Matrix<float> a(M, K, Layout::rows, rng);
+  std::vector<Bf16> numbers(std::size_t(N * K + 3));
+  for (Bf16& x : numbers) x = to_bf16(float(rng.normal()));
+  std::vector<float> first;
+  for (const int threads : {1, 2, 7}) {
+    Context context(threads);
+    std::vector<float> c(std::size_t(M * N));
+    const View<const Bf16, 2> b{numbers.data() + 2, {K, N}, {1, K}};
+    matmul(a.view, b, contiguous(c.data(), {M, N}), context, {.rows = RowsOfA::bf16});
+    if (first.empty()) first = c;
+    EXPECT_EQ(c, first) << threads << " threads";
+  }
+  // At an odd place the way of pairs is closed: the sums are in another order.
+  Context context(1);
+  std::vector<float> c(std::size_t(M * N)), moved(std::size_t(M * N));
+  const View<const Bf16, 2> odd{numbers.data() + 3, {K, N}, {1, K}};
+  matmul(a.view, odd, contiguous(moved.data(), {M, N}), context, {.rows = RowsOfA::bf16});
+  std::vector<Bf16> copy(numbers.begin() + 3, numbers.end());
+  matmul(a.view, {copy.data(), {K, N}, {1, K}}, contiguous(c.data(), {M, N}), context, {.rows = RowsOfA::bf16});
+  for (std::size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], moved[i], 1e-3f);
+}
+
+TEST(GemmOfRounded, RoundsToTheNearestAndKeepsWhatIsNotFinite) {
+  // Ties to even on either side, what is carried over into the next exponent, the largest float, which becomes infinity.
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> numbers = {1 + 0x1p-8f,
+                                1 + 0x3p-8f,
+                                -1 - 0x1p-8f,
+                                0x1.ffp0f,
+                                std::numeric_limits<float>::max(),
+                                inf,
+                                -inf,
+                                0.0f,
+                                std::numeric_limits<float>::quiet_NaN(),
+                                std::bit_cast<float>(0x7f800001U)};
+  const Index M = Index(numbers.size()) + 5, K = 34;
+  std::vector<float> a(std::size_t(M * K), 0.0f), c(static_cast<std::size_t>(M), 0.0f);
+  for (std::size_t i = 0; i < numbers.size(); ++i) a[i * std::size_t(K) + 33 - i] = numbers[i];
+  const std::vector<Bf16> ones(std::size_t(K), to_bf16(1));
+  for (const Index rows : {M, Index(5)}) {
+    Context context(1);
+    matmul(contiguous(a.data(), {rows, K}), {ones.data(), {K, 1}, {1, K}}, contiguous(c.data(), {rows, 1}), context,
+           {.rows = RowsOfA::bf16});
+    for (std::size_t i = 0; i < std::min(numbers.size(), std::size_t(rows)); ++i) {
+      const float expected = to_float(to_bf16(numbers[i]));
+      if (std::isnan(expected))
+        EXPECT_TRUE(std::isnan(c[i])) << i;
+      else
+        EXPECT_EQ(c[i], expected) << i;
     }
   }
 }

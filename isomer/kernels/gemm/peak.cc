@@ -1,14 +1,13 @@
 #include "isomer/kernels/gemm/peak.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "isomer/base/buffer.h"
 #include "isomer/base/error.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/kernels/gemm/gemm.h"
+#include "isomer/kernels/gemm/gemm_kernels.h"
 
 namespace isomer {
 
@@ -34,29 +33,24 @@ double measure_peak(Context& context) {
 
 double measure_read(Context& context, Index bytes) {
   // Pieces that keep both ends of a pool of threads busy to the last.
-  constexpr Index kPiece = Index{1} << 15;
-  const Index pieces = std::max<Index>(1, bytes / Index(sizeof(std::uint64_t)) / kPiece);
-  const Buffer<std::uint64_t> numbers(pieces * kPiece), sums(pieces);
-  std::fill(numbers.begin(), numbers.end(), 1);
+  constexpr Index kPiece = Index{1} << 16;
+  const Index pieces = std::max<Index>(1, bytes / Index(sizeof(float)) / kPiece);
+  const Buffer<float> numbers(pieces * kPiece), sums(pieces);
+  std::fill(numbers.begin(), numbers.end(), 1.0f);
   std::vector<double> seconds;
   const Stopwatch all;
   do {
     const Stopwatch one;
-    context.parallel(pieces, [&](Index i, Workspace&) {
-      const std::uint64_t* x = numbers.data() + i * kPiece;
-      // Several sums, so that none waits for the one before.
-      std::uint64_t sum[8] = {};
-      for (Index j = 0; j < kPiece; j += 8)
-        for (Index lane = 0; lane < 8; ++lane) sum[lane] += x[j + lane];
-      sums[i] = std::accumulate(sum, sum + 8, std::uint64_t{0});
+    with_isa(context.isa(), [&]<Isa I>() {
+      context.parallel(
+          pieces, [&](Index i, Workspace&) { sums[i] = gemm::Kernels<float, I>::total(kPiece, numbers.data() + i * kPiece); });
     });
     seconds.push_back(one.seconds());
-    ISOMER_ASSERT(std::accumulate(sums.begin(), sums.end(), std::uint64_t{0}) == std::uint64_t(numbers.size()),
-                  "everything was read");
+    ISOMER_ASSERT(std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == float(kPiece); }), "everything was read");
   } while (all.seconds() < kSeconds);
   const auto middle = seconds.begin() + Index(seconds.size() / 2);
   std::ranges::nth_element(seconds, middle);
-  return double(numbers.size()) * sizeof(std::uint64_t) / *middle * 1e-9;
+  return double(numbers.size()) * sizeof(float) / *middle * 1e-9;
 }
 
 }  // namespace isomer

@@ -70,10 +70,18 @@ struct Into {
   ISOMER_INLINE explicit Into(const T* factors, T of_product = 0) : store(Store::add), keep(factors), after(of_product) {}
 };
 
+/// What the tiles add up: products of numbers.
+struct Numbers {
+  template <class V>
+  static ISOMER_INLINE V add(V x, V y, V sum) noexcept {
+    return fma(x, y, sum);
+  }
+};
+
 namespace internal {
 
 // `width` counts the valid columns of the tile; only the last vector of a tile may be cut.
-template <class T, Isa I, int rows, int vectors, bool cut>
+template <class T, Isa I, int rows, int vectors, bool cut, class Product = Numbers>
 ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Into<T> into, Index width) noexcept {
   using V = simd::Vec<T, I>;
   const Index tail = width - (vectors - 1) * V::lanes;
@@ -96,7 +104,7 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
     for (int i = 0; i < rows; ++i) {
       const V x = V::set(ap[i * a.row]);
 #pragma GCC unroll 2
-      for (int v = 0; v < vectors; ++v) sum[i][v] = fma(x, row[v], sum[i][v]);
+      for (int v = 0; v < vectors; ++v) sum[i][v] = Product::add(x, row[v], sum[i][v]);
     }
     ap += a.column;
     bp += ldb;
@@ -119,22 +127,22 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
     }
 }
 
-template <class T, Isa I, int rows, int vectors, bool cut>
+template <class T, Isa I, int rows, int vectors, bool cut, class Product>
 inline void micro(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Into<T> into, Index width) noexcept {
-  micro_body<T, I, rows, vectors, cut>(p, a, b, ldb, c, ldc, into, width);
+  micro_body<T, I, rows, vectors, cut, Product>(p, a, b, ldb, c, ldc, into, width);
 }
 
-template <class T, Isa I, int rows>
+template <class T, Isa I, int rows, class Product>
 inline void micro_columns(Range p, Strided<T> a, const T* b, Index ldb, T* c, Index ldc, Into<T> into, Index width) noexcept {
   constexpr Index lanes = simd::Vec<T, I>::lanes;
   if (width == 2 * lanes)
-    micro<T, I, rows, 2, false>(p, a, b, ldb, c, ldc, into, width);
+    micro<T, I, rows, 2, false, Product>(p, a, b, ldb, c, ldc, into, width);
   else if (width > lanes)
-    micro<T, I, rows, 2, true>(p, a, b, ldb, c, ldc, into, width);
+    micro<T, I, rows, 2, true, Product>(p, a, b, ldb, c, ldc, into, width);
   else if (width == lanes)
-    micro<T, I, rows, 1, false>(p, a, b, ldb, c, ldc, into, width);
+    micro<T, I, rows, 1, false, Product>(p, a, b, ldb, c, ldc, into, width);
   else
-    micro<T, I, rows, 1, true>(p, a, b, ldb, c, ldc, into, width);
+    micro<T, I, rows, 1, true, Product>(p, a, b, ldb, c, ldc, into, width);
 }
 
 }  // namespace internal
@@ -146,7 +154,7 @@ struct Nothing {
 
 /// C [M, N] = or += A [M, depth] · B [depth, N]. `between` is called after every tile: a place to prefetch what is needed later,
 /// a few cache lines at a time.
-template <class T, Isa I, class Shape, class Between = Nothing>
+template <class T, Isa I, class Product = Numbers, class Shape, class Between = Nothing>
 void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Into<T> into,
               Between&& between = {}) noexcept {
   constexpr Index width = kTileColumns<T, I>, lanes = simd::Vec<T, I>::lanes;
@@ -167,17 +175,17 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T
       if (into.keep) tile.keep += i;
       // Most tiles are whole: no call, no choice.
       if (rows == kTileRows && columns == width) {
-        internal::micro_body<T, I, kTileRows, 2, false>(p, ai, bj, b.row, cij, ldc, tile, width);
+        internal::micro_body<T, I, kTileRows, 2, false, Product>(p, ai, bj, b.row, cij, ldc, tile, width);
         between();
         continue;
       }
       switch (rows) {
-        case 6: internal::micro_columns<T, I, 6>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
-        case 5: internal::micro_columns<T, I, 5>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
-        case 4: internal::micro_columns<T, I, 4>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
-        case 3: internal::micro_columns<T, I, 3>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
-        case 2: internal::micro_columns<T, I, 2>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
-        default: internal::micro_columns<T, I, 1>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 6: internal::micro_columns<T, I, 6, Product>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 5: internal::micro_columns<T, I, 5, Product>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 4: internal::micro_columns<T, I, 4, Product>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 3: internal::micro_columns<T, I, 3, Product>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        case 2: internal::micro_columns<T, I, 2, Product>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
+        default: internal::micro_columns<T, I, 1, Product>(p, ai, bj, b.row, cij, ldc, tile, columns); break;
       }
       between();
     }
