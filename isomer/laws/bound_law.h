@@ -59,6 +59,10 @@ class BoundLaw {
 
   /// Does no token see a later one?
   [[nodiscard]] virtual bool causal() const { return true; }
+  /// Does it matter to a token how far another is away, beside which of the two comes first?
+  [[nodiscard]] virtual bool counts_distances(Given) const { return false; }
+  /// Is a token whose k and v are 0 as if it were not there, for the others?
+  [[nodiscard]] virtual bool skips_empty_keys() const { return false; }
   /// Is the form there with these options? A form that is not is refused by apply and left out by check.
   [[nodiscard]] virtual bool offers(Form form) const;
   /// Is the input or output part of the law with these options beside these inputs? apply refuses an input that is not, and the

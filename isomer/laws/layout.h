@@ -50,19 +50,39 @@ template <class T, int R>
   return p;
 }
 
+/// to = from, of the same shape, row by row.
+template <class T, int R>
+void copy_rows(View<const T, R> from, View<T, R> to) {
+  std::array<Index, R> rows = from.shape;
+  if (rows[R - 1] > 1) rows[R - 1] = 1;
+  each_element(rows, [&](const std::array<Index, R>& i) {
+    const T* x = element(from, i);
+    T* y = element(to, i);
+    for (Index j = 0; j < from.shape[R - 1]; ++j) y[j * to.stride[R - 1]] = x[j * from.stride[R - 1]];
+  });
+}
+
 /// A dense copy in the scratch; an absent view stays absent.
 template <class T, int R>
 [[nodiscard]] View<const T, R> copy_of(View<const T, R> x, Workspace& scratch) {
   if (!x.present()) return x;
   const View<T, R> copy = row_major(scratch.take<T>(x.size()), x.shape);
-  each_element(x.shape, [&](const std::array<Index, R>& i) { *element(copy, i) = *element(x, i); });
+  copy_rows<T, R>(x, copy);
   return copy;
 }
 
-/// The view itself if its last axis is dense, else a copy that is.
+/// The view itself if its last axis is dense, else a copy that is: of rows that are repeated, one.
 template <class T, int R>
 [[nodiscard]] View<const T, R> dense_rows(View<const T, R> x, Workspace& scratch) {
-  return !x.present() || x.shape[R - 1] <= 1 || x.stride[R - 1] == 1 ? x : copy_of(x, scratch);
+  if (!x.present() || x.shape[R - 1] <= 1 || x.stride[R - 1] == 1) return x;
+  View<const T, R> once = x;
+  for (int axis = 0; axis + 1 < R; ++axis)
+    if (x.stride[axis] == 0 && x.shape[axis] > 1) once.shape[axis] = 1;
+  View<const T, R> copy = copy_of(once, scratch);
+  for (int axis = 0; axis + 1 < R; ++axis)
+    if (once.shape[axis] != x.shape[axis]) copy.stride[axis] = 0;
+  copy.shape = x.shape;
+  return copy;
 }
 
 /// Can rows of the state be read and written where they are?
@@ -79,8 +99,7 @@ template <class T, int R>
 }
 template <class T, int R>
 void copy_back(const View<T, R>& from, const View<T, R>& to) {
-  if (from.data == to.data) return;
-  each_element(to.shape, [&](const std::array<Index, R>& i) { *element(to, i) = *element(from, i); });
+  if (from.data != to.data) copy_rows<T, R>(from, to);
 }
 
 /// The view itself if it has dense rows for each of H heads, else a stand-in that has: put_heads() moves or sums it.

@@ -93,6 +93,12 @@ LawSizes sizes_of(const BoundLaw& law, Given given, const ValueShapes& shapes, I
     if (parts.count == 1) learn(sizes[parts.rest[0]], shapes[i][2] * shapes[i][3]);
     for (std::size_t j = 0; parts.count == 2 && j < 2; ++j) learn(sizes[parts.rest[j]], shapes[i][2 + j]);
   }
+  // A size that stands beside the heads alone.
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (!given[i] || specs[i].domain == Domain::offsets) continue;
+    const Parts parts(law.axes(specs[i], given)[0]);
+    if (parts.count == 2 && parts.rest[0] == Letter::H && sizes[parts.rest[1]] < 0) sizes[parts.rest[1]] = shapes[i][3];
+  }
   sizes.H = std::max({sizes.Gq, sizes.Gk, sizes.Gv});
   if (sizes.S < 0) sizes.S = sizes.T;
   sizes.n = sequences >= 0 ? sequences : sizes.B;

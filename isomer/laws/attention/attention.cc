@@ -33,6 +33,10 @@ void check_options(const Problem& p, Form form, bool forget) {
   require(!p.taylor() || (o.order >= 0 && o.order <= kLargestOrder), kOp, "expected order from 0 to ", kLargestOrder, ", got ",
           o.order);
   require(p.eps >= 0.0, kOp, "expected eps >= 0, got ", p.eps);
+  if (p.distances > 0) {
+    require(!p.taylor(), kOp, "expected kernel=exp with a bias, got taylor");
+    require(o.sinks == 0, kOp, "expected sinks = 0 with a bias, got ", o.sinks);
+  }
   if (p.causal()) {
     require(p.S >= p.T, kOp, "expected S >= T = ", p.T, " keys when causal, got ", p.S);
     return;
@@ -61,6 +65,7 @@ Problem validate(const AttentionInputs<T>& in, const AttentionOptions& options, 
             .V = in.v.shape[3],
             .scale = 0,
             .eps = options.eps.value_or(default_eps(options.normaliser)),
+            .distances = 0,
             .options = options,
             .sequences = {}};
   p.H = common_heads(kOp, in.q.shape[2], in.k.shape[2], in.v.shape[2]);
@@ -72,6 +77,11 @@ Problem validate(const AttentionInputs<T>& in, const AttentionOptions& options, 
   require(in.gate.present() == (options.normaliser == Normaliser::gate), kOp,
           "expected a gate with normaliser=gate and only there");
   if (in.gate.present()) expect_shape<3>("gate", in.gate.shape, {p.B, p.T, p.H});
+  if (in.bias.present()) {
+    p.distances = in.bias.shape[1];
+    require(in.bias.shape[0] == p.H && p.distances > 0, kOp, "expected a bias [H = ", p.H, ", N >= 1], got [", in.bias.shape[0],
+            ", ", p.distances, "]");
+  }
   check_options(p, form, in.log_forget.present());
   // As the kernels have it; false for NaN.
   require(T(options.clamp * p.logit_unit()) >= std::numeric_limits<T>::lowest(), kOp, "expected clamp > -inf, got ",
@@ -82,6 +92,11 @@ Problem validate(const AttentionInputs<T>& in, const AttentionOptions& options, 
 }
 
 Index Problem::below() const { return options.window > 0 ? options.window - 1 : T + S; }
+
+Index Problem::place(Index r) const {
+  const Index low = causal() ? 1 - distances : -(distances / 2);
+  return std::clamp(r, low, low + distances - 1) - low;
+}
 
 Index Problem::above() const { return causal() ? 0 : below(); }
 
@@ -146,7 +161,9 @@ using attention_detail::Tiling;
 
 template <class T>
 AttentionInputs<T> dense(const AttentionInputs<T>& in, Workspace& scratch) {
-  return {dense_rows(in.q, scratch), dense_rows(in.k, scratch), dense_rows(in.v, scratch), in.log_forget, in.gate, in.offsets};
+  AttentionInputs<T> rows = in;
+  for (View<const T, 4>* x : {&rows.q, &rows.k, &rows.v}) *x = dense_rows(*x, scratch);
+  return rows;
 }
 
 Tiling tiling_of(Form form) { return form == Form::parallel ? Tiling::whole : Tiling::blocks; }

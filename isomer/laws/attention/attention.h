@@ -2,24 +2,27 @@
 // attention: softmax attention and its relatives as a law whose state is the keys and values seen.
 //
 //   logit   s_ts = min(scale · q_t·k_s, clamp)
-//   weight  w_ts = κ(s_ts) · e^{c_t − c_s}      κ = exp, or its Taylor polynomial of order P;  c = prefix sums of log_forget
+//   weight  w_ts = κ(s_ts) · e^{c_t − c_s + b}  κ = exp, or its Taylor polynomial of order P;  c = prefix sums of log_forget
 //   output  o_t  = N( Σ_s w_ts v_s )            s runs over the keys that query t sees
 //
 // Which keys t sees: all (bidirectional), those up to t (causal; with S > T the queries are the last T positions), of these the
 // last `window` (which counts t itself), and always the first `sinks` of the sequence. N is set by `normaliser`.
 //
+// b is the bias of the key's place seen from the query, r = s − t, from a table for each head: of `bias` [H,N] the entries are
+// those of r from −(N − 1) to 0 (causal) or N of them from −⌊N/2⌋ on (bidirectional), and what is farther away has the last
+// of its side. With kernel exp and without sinks, whose distances a stream does not know.
+//
 //   Context context;
 //   attention<float>({.q = q, .k = k, .v = v}, {}, Form::automatic, {.o = o}, context);
 //
-// Shapes: q [B,T,Gq,K], k [B,S,Gk,K], v [B,S,Gv,V], log_forget [B,S,H], gate [B,T,H], o [B,T,H,V], log_sum [B,T,H]. H is the
-// largest of Gq, Gk, Gv and the others divide it. Views may have any strides; outputs must not overlap inputs. T = 0 is fine.
-// Cost: 2·(K + V) flops for every visible pair, forward; 2.5 times that backward. Scratch: O(S·(K + V)) for a head and a tile for
-// each thread; Form::parallel takes one tile of T × S. The vjp keeps log-sums only.
-// Numerics: online softmax in the working type, prefix sums of log_forget in double. log_forget = −inf forgets exactly. A NaN or
-// inf in q, k or v reaches the outputs of its own block of queries and of those after it; results elsewhere are unharmed. A query
-// that sees no key (bidirectional only) gives o = 0 and log_sum = −inf. No gradient flows into a logit above `clamp`; one that is
-// within rounding of it may count as above or below, depending on the form. Not for use inside Context::parallel: it runs its own
-// tasks.
+// Shapes: bias [H,N], q [B,T,Gq,K], k [B,S,Gk,K], v [B,S,Gv,V], log_forget [B,S,H], gate [B,T,H], o [B,T,H,V], log_sum [B,T,H]. H
+// is the largest of Gq, Gk, Gv and the others divide it. Views may have any strides; outputs must not overlap inputs. T = 0 is
+// fine. Cost: 2·(K + V) flops for every visible pair, forward; 2.5 times that backward. Scratch: O(S·(K + V)) for a head and a
+// tile for each thread; Form::parallel takes one tile of T × S. The vjp keeps log-sums only. Numerics: online softmax in the
+// working type, prefix sums of log_forget in double. log_forget = −inf forgets exactly. A NaN or inf in q, k or v reaches the
+// outputs of its own block of queries and of those after it; results elsewhere are unharmed. A query that sees no key
+// (bidirectional only) gives o = 0 and log_sum = −inf. No gradient flows into a logit above `clamp`; one that is within rounding
+// of it may count as above or below, depending on the form. Not for use inside Context::parallel: it runs its own tasks.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -56,6 +59,7 @@ struct AttentionInputs {
   View<const T, 4> q, k, v;
   View<const T, 3> log_forget = {};            // absent: nothing is forgotten
   View<const T, 3> gate = {};                  // with Normaliser::gate
+  View<const T, 2> bias = {};                  // absent: weights do not depend on distances
   std::span<const std::int64_t> offsets = {};  // packed sequences (B = 1, S = T)
 };
 
@@ -84,6 +88,7 @@ template <class T>
 struct AttentionGradients {
   View<T, 4> q = {}, k = {}, v = {};
   View<T, 3> log_forget = {}, gate = {};
+  View<T, 2> bias = {};
 };
 
 /// `saved` is what attention() wrote for the same inputs, with its tape; without a tape the forward pass is repeated.
@@ -117,8 +122,10 @@ class AttentionState {
 
   [[nodiscard]] const T* keys(Index b, Index g) const { return keys_.data() + (b * shape_.Gk + g) * capacity_ * shape_.K; }
   [[nodiscard]] const T* values(Index b, Index g) const { return values_.data() + (b * shape_.Gv + g) * capacity_ * shape_.V; }
-  /// Log of the decay of the kept keys since they were written, into bias [kept]. False when nothing was ever forgotten.
-  bool bias(Index b, Index h, T* bias) const;
+  /// Log, in base 2, of the decay of the kept keys from `begin` on since they were written. Needs that forgets().
+  void decays(Index b, Index h, Index begin, std::span<T> logs) const;
+  /// How many tokens there are behind that of a kept key.
+  [[nodiscard]] Index behind(Index slot) const;
 
   /// How many of the kept keys matter to a next token, and these in the order of time: k [B,…,Gk,K], v [B,…,Gv,V],
   /// log_forget [B,…,H] or absent.
@@ -135,7 +142,7 @@ class AttentionState {
 
   Shape shape_;
   Index window_, sinks_, length_ = 0, capacity_ = 0;
-  std::vector<T> keys_, values_;
+  std::vector<T, BufferAllocator<T>> keys_, values_;
   std::vector<double> forgotten_;  // [B,H] prefix sum of log_forget, empty when there never was any
   std::vector<double> written_;    // [B,H,capacity] that sum when the slot was written; +inf once forgotten exactly
 };

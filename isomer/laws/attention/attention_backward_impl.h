@@ -28,6 +28,7 @@ ISOMER_INLINE void weigh(const Head<T>& head, const Tile& tile, Index row, Span 
   using V = simd::Vec<T, I>;
   if (head.order < 0) {
     if (head.forget_hi != nullptr) add_forget<T, I>(head, tile, row, span, weights);
+    if (head.bias != nullptr) add_bias<T, I>(head, tile, row, span, weights);
     const V high = V::set(log_sum);
     map_span<T, I>(weights, span, [&](V x, Index, Index) { return simd::exp2_nonpositive<T, I>(x - high); });
     return;
@@ -47,6 +48,12 @@ ISOMER_INLINE void forget_row(const T* weights, const T* grads, T delta, Span sp
     query += z;
     keys[j] += z;
   }
+}
+
+/// Z to what the bias of each key's place gets.
+template <class T, Isa I>
+ISOMER_INLINE void bias_row(const T* weights, const T* grads, T delta, Span span, double* places) {
+  for (Index j = span.begin; j < span.end; ++j) places[j] += double(weights[j]) * (double(grads[j]) - double(delta));
 }
 
 /// Nothing passes to a logit that was cut.
@@ -80,6 +87,7 @@ void backward_tile(const Head<T>& head, const Packed<T>& packed, const Backward<
     for (const Span span : {spans.sink, spans.main}) {
       weigh<T, I>(head, tile, i, span, w, slopes, b.scale[tile.query + i]);
       if (b.forget_q != nullptr) forget_row<T, I>(w, g, delta, span, b.forget_q[tile.query + i], b.forget_k + tile.key);
+      if (b.bias != nullptr) bias_row<T, I>(w, g, delta, span, b.bias + (tile.key - (head.first + tile.query + i)));
       const T* slope = slopes != nullptr ? slopes : w;
       map_span<T, I>(g, span, [&](Vec x, Index j, Index n) { return Vec::load(slope + j, n) * (x - Vec::set(delta)); });
     }

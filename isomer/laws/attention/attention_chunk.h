@@ -24,6 +24,7 @@ struct Head {
   const Visible* visible;  // [T]
   /// Prefix sums of log_forget (base 2) of the keys, as hi + lo: differences of hi are exact where they matter. Null: none.
   const T *forget_hi, *forget_lo;
+  const T* bias;  // [1 − first − T_ … S − 1 − first] of a key so many tokens behind the query's own, in base 2; null: none
   Index first;         // position of the first query among the keys
   Index below, above;  // a query at position p sees keys in [p − below, p + above] (sinks aside)
   T scale;             // of the logits; with log2(e) for the exp kernel
@@ -71,9 +72,24 @@ struct Backward {
   T* grad_q;                    // [T,K] added to
   T *grad_k, *grad_v;           // [S,K] and [S,V], set block by block
   double *forget_q, *forget_k;  // [T] and [S], added to; null without a forget gate
+  double* bias;                 // as Head::bias, added to; null without one
 };
 
-/// The kernels; defined in attention_{forward,backward}_impl.h, instantiated once for each Isa.
+/// Queries of a step that share keys and values: as many as leave registers for keys.
+inline constexpr Index kStepQueries = 4;
+template <class T>
+struct StepQueries {
+  Index count = 0;
+  const T* q[kStepQueries] = {};     // [K] each
+  const T* bias[kStepQueries] = {};  // [S] each, added to the logits; null: none
+};
+/// What becomes of them: weights are relative to the largest logit, `high` (exp kernel; 0 otherwise), and are added up in total.
+template <class T>
+struct StepSums {
+  T *sums, *high, *total;  // [count,V] Σ w v, [count], [count]
+};
+
+/// The kernels; defined in attention_{forward,step,backward}_impl.h, instantiated once for each Isa.
 template <class T, Isa I>
 struct Kernels {
   /// Packs the keys [begin, end) of the head; begin is a multiple of block_k. Null members of `packed` are left out.
@@ -81,8 +97,8 @@ struct Kernels {
   /// Queries [begin, begin + rows): sums [rows,V] = Σ w v / Σ w and scale = log Σ w (exp), or Σ w v and Σ w (Taylor).
   static void forward_block(const Head<T>& head, const Packed<T>& packed, Index begin, Index rows,
                             const ForwardScratch<T>& scratch, Rows<T> out, Rows<T> scale) noexcept;
-  /// One query against `kept` keys in any order, with an optional bias for each: as forward_block. scores: scratch [kept].
-  static void step(const Head<T>& head, const T* bias, T* scores, T* out, T* scale) noexcept;
+  /// Some queries against the keys [0, S) of the head in any order. scores: scratch [count,S].
+  static void step(const Head<T>& head, const StepQueries<T>& queries, T* scores, const StepSums<T>& to) noexcept;
   /// Scales and packs queries [begin, begin + rows) and packs their gradients; begin is a multiple of block_q.
   static void pack_queries(const Head<T>& head, const Backward<T>& b, Index begin, Index rows) noexcept;
   /// Keys [begin, begin + columns) against every query that sees them.

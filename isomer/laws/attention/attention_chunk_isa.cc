@@ -2,6 +2,7 @@
 // The vector type comes first: the kernels are templates over it.
 #include "isomer/laws/attention/attention_backward_impl.h"
 #include "isomer/laws/attention/attention_forward_impl.h"
+#include "isomer/laws/attention/attention_step_impl.h"
 
 namespace isomer::attention_detail {
 template struct Kernels<float, kTarget>;

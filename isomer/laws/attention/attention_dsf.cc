@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "isomer/base/error.h"
+#include "isomer/base/watch.h"
 #include "isomer/laws/attention/attention_law.h"
 #include "isomer/laws/dsf.h"
 
@@ -54,12 +55,18 @@ struct Head {
     for (Index key = 0; key < keys; ++key) n += sees(t, key) ? 1 : 0;
     return n;
   }
-  /// κ(min(scale · q·k, clamp)), before any decay.
+  /// Of a key's place seen from the query.
+  [[nodiscard]] double bias(Index t, Index key) const {
+    if (!from.given("bias")) return 0;
+    const Index N = from.size("N"), r = std::max(key - t - before, 1 - N);
+    return from.tensor("bias").data<double>()[from.place.head * N + N - 1 + r];
+  }
+  /// κ(min(scale · q·k, clamp)) with the bias, before any decay.
   [[nodiscard]] double weight(Index t, Index key) const {
     double dot = 0;
     for (std::size_t i = 0; i < q[t].size(); ++i) dot += q[t][i] * k[key][i];
     const double logit = std::min(from.scale() * dot, clamp);
-    return order ? polynomial(logit, *order) : std::exp(logit);
+    return order ? polynomial(logit, *order) : std::exp(logit + bias(t, key));
   }
   /// The decay of a key between its own token and another.
   [[nodiscard]] double kept(Index key, Index position) const {
@@ -138,6 +145,7 @@ Dsf unrolled(const Head& head) {
     for (Index c = 0; c < V; ++c)
       system.initial[c * slots.size() + slots.of(key)] = head.kept(key, head.before - 1) * head.v[key][c];
   for (Index t = 0; t < head.T; ++t) {
+    may_stop();
     DsfToken& token = system.token(t, 0);
     std::fill(token.decay.begin(), token.decay.end(), std::exp(head.forget[t + head.before]));
     const Index own = slots.of(t + head.before);
@@ -152,6 +160,7 @@ Dsf unrolled(const Head& head) {
 
 Dsf recurrence(const Head& head) {
   require(head.window == 0, "dsf", "expected no window with a Taylor order, got ", head.window);
+  require(!head.from.given("bias"), "dsf", "expected no bias with a Taylor order");
   require(std::isinf(head.clamp), "dsf", "expected no clamp with a Taylor order, got ", head.clamp);
   const Index V = head.from.size("V");
   const double root = std::sqrt(std::abs(head.from.scale())), sign = head.from.scale() < 0 ? -1 : 1;
@@ -185,6 +194,7 @@ Dsf BoundAttention::system(const DsfSource& from) const {
   Dsf system = from.options.order ? recurrence(head) : unrolled(head);
   Vector etas;
   for (Index t = 0; t < head.T; ++t) {
+    may_stop();
     etas.push_back(eta(head, t));
     for (Complex& x : system.token(t, 0).C) x *= from.number("gate", t, 1);
   }

@@ -108,6 +108,7 @@ void forward_tile(const Head<T>& head, const Packed<T>& packed, const Tile& tile
         add_forget<T, I>(head, tile, i, spans.sink, row);
         add_forget<T, I>(head, tile, i, spans.main, row);
       }
+      if (head.bias != nullptr) add_bias<T, I>(head, tile, i, spans.main, row);
       softmax_row<T, I>(spans, row, s.sums + i * head.V, head.V, s.high[i], s.total[i]);
     }
     clear_outside<T, I>(row, spans, tile.columns);
@@ -116,44 +117,6 @@ void forward_tile(const Head<T>& head, const Packed<T>& packed, const Tile& tile
   const gemm::Panels<T> values{packed.values + tile.key * W, W, head.S * W};
   gemm::multiply<T, I>(gemm::BandOfA{band.begin, band.end}, tile.rows, head.V, tile.columns,
                        gemm::Strided<T>{s.logits, head.block_k, 1}, values, s.sums, head.V, gemm::Store::add);
-}
-
-/// scores[i] = scale · q·k_{j+i} for `count` keys, at most as many as a vector has lanes.
-template <class T, Isa I>
-ISOMER_INLINE void dot_keys(const Head<T>& head, Index j, Index count, T* scores) {
-  using V = simd::Vec<T, I>;
-  T sums[V::lanes * V::lanes];
-  // Four keys at a time: four independent sums hide the latency, and q is loaded once for all of them.
-  const auto some = [&](Index i, int keys) {
-    V acc[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
-    for (Index p = 0; p < head.K; p += V::lanes) {
-      const V q = V::load(head.q.data + p, head.K - p);
-      for (int e = 0; e < keys; ++e) acc[e] = fma(q, V::load(head.k.data + (j + i + e) * head.k.stride + p, head.K - p), acc[e]);
-    }
-    for (int e = 0; e < keys; ++e) acc[e].store(sums + (i + e) * V::lanes);
-  };
-  Index i = 0;
-  for (; i + 4 <= count; i += 4) some(i, 4);
-  for (; i < count; ++i) some(i, 1);
-  for (; i < V::lanes; ++i) V::zero().store(sums + i * V::lanes);
-  (V::sum_rows(sums, V::lanes) * V::set(head.scale)).store(scores, count);
-}
-
-/// out[from …] = factor · Σ_j scores_j v_j over `vectors` vectors of the values, reading each value once. Several: whole cache
-/// lines of every value are used, and as many sums hide the latency of an FMA.
-template <class T, Isa I, int vectors>
-ISOMER_INLINE void weighted_strip(const Head<T>& head, const T* scores, Index from, simd::Vec<T, I> factor, T* out) {
-  using V = simd::Vec<T, I>;
-  const Index left = vectors == 1 ? head.V - from : vectors * V::lanes;
-  V acc[vectors];
-  for (V& a : acc) a = V::zero();
-  for (Index j = 0; j < head.S; ++j) {
-    const V w = V::set(scores[j]);
-    const T* v = head.v.data + j * head.v.stride + from;
-#pragma GCC unroll 8
-    for (int e = 0; e < vectors; ++e) acc[e] = fma(w, vectors == 1 ? V::load(v, left) : V::load(v + e * V::lanes), acc[e]);
-  }
-  for (int e = 0; e < vectors; ++e) (acc[e] * factor).store(out + from + e * V::lanes, left - e * V::lanes);
 }
 
 }  // namespace internal
@@ -192,36 +155,6 @@ void Kernels<T, I>::forward_block(const Head<T>& head, const Packed<T>& packed, 
     map_span<T, I>(out.data + i * out.stride, {0, head.V}, [&](V, Index j, Index n) { return V::load(from + j, n) * factor; });
     scale.data[i * scale.stride] = head.order < 0 ? s.high[i] * internal::kLn2<T> + std::log(s.total[i]) : s.total[i];
   }
-}
-
-template <class T, Isa I>
-void Kernels<T, I>::step(const Head<T>& head, const T* bias, T* scores, T* out, T* scale) noexcept {
-  using V = simd::Vec<T, I>;
-  Index j = 0;
-  for (; j + V::lanes <= head.S; j += V::lanes) internal::dot_keys<T, I>(head, j, V::lanes, scores + j);
-  if (j < head.S) internal::dot_keys<T, I>(head, j, head.S - j, scores + j);
-
-  const Span all{0, head.S};
-  if (head.clamps()) clamp_span<T, I>(head, all, scores, nullptr);
-  T high = 0, total = 0;
-  if (head.order >= 0) {
-    for (j = 0; j < head.S; ++j) {
-      const V w = taylor<T, I>(V::set(scores[j]), head.order) *
-                  (bias != nullptr ? simd::exp2_nonpositive<T, I>(V::set(bias[j])) : V::set(T(1)));
-      w.store(scores + j, 1);
-      total += scores[j];
-    }
-  } else {
-    if (bias != nullptr) map_span<T, I>(scores, all, [&](V x, Index at, Index n) { return x + V::load(bias + at, n); });
-    high = internal::span_max<T, I>(scores, all, -std::numeric_limits<T>::infinity());
-    total = internal::span_exp<T, I>(scores, all, high);
-  }
-  const V factor = V::set(head.order < 0 ? T(1) / total : T(1));
-  Index p = 0;
-  for (; p + 8 * V::lanes <= head.V; p += 8 * V::lanes) internal::weighted_strip<T, I, 8>(head, scores, p, factor, out);
-  for (; p + 4 * V::lanes <= head.V; p += 4 * V::lanes) internal::weighted_strip<T, I, 4>(head, scores, p, factor, out);
-  for (; p < head.V; p += V::lanes) internal::weighted_strip<T, I, 1>(head, scores, p, factor, out);
-  *scale = head.order < 0 ? high * internal::kLn2<T> + std::log(total) : total;
 }
 
 }  // namespace isomer::attention_detail

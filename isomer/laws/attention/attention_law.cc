@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "isomer/base/error.h"
 #include "isomer/laws/equation_text.h"
@@ -15,7 +16,7 @@ using Kernel = AttentionOptions::Kernel;
 using Normaliser = AttentionOptions::Normaliser;
 
 // Places of the specs below.
-enum In : std::size_t { q, k, v, log_forget, gate };
+enum In : std::size_t { q, k, v, log_forget, gate, bias };
 enum Out : std::size_t { o, log_sum };
 
 constexpr std::array<std::string_view, 2> kKernels{"exp", "taylor"}, kFlag{"true", "false"};
@@ -43,7 +44,8 @@ AttentionOptions options_from(const Settings& settings) {
 
 template <class T>
 AttentionInputs<T> inputs_of(const LawViews& in, std::span<const std::int64_t> offsets) {
-  return {.q = in[q], .k = in[k], .v = in[v], .log_forget = in[log_forget], .gate = in[gate], .offsets = offsets};
+  return {
+      .q = in[q], .k = in[k], .v = in[v], .log_forget = in[log_forget], .gate = in[gate], .bias = in[bias], .offsets = offsets};
 }
 
 template <class T>
@@ -67,14 +69,15 @@ class AttentionLaw final : public Law {
  public:
   [[nodiscard]] std::string_view name() const override { return "attention"; }
   [[nodiscard]] std::string_view equation() const override {
-    return "o = N( sum_s kernel(min(scale q.k_s, clamp)) exp(c_t - c_s) v_s )";
+    return "o = N( sum_s kernel(min(scale q.k_s, clamp)) exp(c_t - c_s + bias_(s-t)) v_s )";
   }
   [[nodiscard]] std::span<const TensorSpec> inputs() const override {
-    static constexpr std::array<TensorSpec, 6> specs{{{"q", "B T Gq K", Domain::normal, true},
+    static constexpr std::array<TensorSpec, 7> specs{{{"q", "B T Gq K", Domain::normal, true},
                                                       {"k", "B S Gk K", Domain::normal, true},
                                                       {"v", "B S Gv V", Domain::normal, true},
                                                       {"log_forget", "B S H", Domain::log_decay},
                                                       {"gate", "B T H", Domain::unit},
+                                                      {"bias", "H N"},
                                                       {"offsets", "n+1", Domain::offsets}}};
     return specs;
   }
@@ -107,6 +110,32 @@ class AttentionLaw final : public Law {
   [[nodiscard]] std::vector<BenchCase> bench_cases(bool quick) const override { return attention_detail::bench_cases(quick); }
   [[nodiscard]] BenchWork prepare(const BenchCase& what) const override { return attention_detail::prepare_bench(what); }
 };
+
+std::vector<Case> bias_cases() {
+  return {
+      {.label = "bias", .with = {"bias"}, .sizes = {{"N", 6}}},
+      {.label = "bias, bidirectional", .settings = {{"causal", "false"}}, .with = {"bias"}, .sizes = {{"N", 9}}},
+      {.label = "bias, bidirectional window",
+       .settings = {{"causal", "false"}, {"window", "4"}},
+       .with = {"bias"},
+       .sizes = {{"N", 5}}},
+      {.label = "bias, cross", .settings = {{"causal", "false"}}, .with = {"bias"}, .sizes = {{"S", 31}, {"N", 45}}},
+      {.label = "bias, window and forget", .settings = {{"window", "6"}}, .with = {"bias", "log_forget"}, .sizes = {{"N", 4}}},
+      {.label = "bias, earlier keys", .with = {"bias"}, .sizes = {{"S", 40}, {"N", 24}}},
+      {.label = "bias, packed", .with = {"bias", "offsets"}, .sizes = {{"N", 7}}},
+      {.label = "bias, packed, bidirectional",
+       .settings = {{"causal", "false"}},
+       .with = {"bias", "offsets"},
+       .sizes = {{"H", 9}, {"N", 3}}},
+      {.label = "bias, grouped keys, norm and clamp",
+       .settings = {{"clamp", "0.25"}, {"normaliser", "l2"}},
+       .with = {"bias"},
+       .sizes = {{"Gq", 4}, {"Gk", 2}, {"Gv", 1}, {"N", 5}}},
+      {.label = "bias, long heads",
+       .settings = {{"causal", "false"}},
+       .with = {"bias"},
+       .sizes = {{"B", 1}, {"T", 300}, {"H", 1}, {"K", 16}, {"V", 24}, {"N", 257}}}};
+}
 
 std::span<const Case> AttentionLaw::cases() const {
   static const std::vector<Case> all = [] {
@@ -145,6 +174,7 @@ std::span<const Case> AttentionLaw::cases() const {
          .settings = {{"clamp", "0.25"}, {"kernel", "taylor"}, {"order", "1"}, {"normaliser", "count"}},
          .with = {"log_forget"}},
     };
+    std::ranges::move(bias_cases(), std::back_inserter(cases));
     for (std::string_view normaliser : kNormalisers) {
       const std::vector<std::string> with = normaliser == "gate" ? std::vector<std::string>{"gate"} : std::vector<std::string>{};
       for (std::string_view kernel : kKernels)
@@ -174,11 +204,14 @@ BoundAttention::BoundAttention(const AttentionOptions& options) : options_(optio
 
 Settings BoundAttention::settings() const { return kOptions().write(options_); }
 
+bool BoundAttention::counts_distances(Given given) const { return options_.window > 0 || given[bias]; }
+
 bool BoundAttention::causal() const { return options_.direction == AttentionOptions::Direction::causal; }
 
 bool BoundAttention::uses(std::string_view tensor, Given) const {
   if (tensor == "gate") return options_.normaliser == Normaliser::gate;
   if (tensor == "log_forget") return causal();
+  if (tensor == "bias") return options_.kernel == Kernel::exp && options_.sinks == 0;
   if (tensor == "log_sum") return options_.kernel == Kernel::exp && options_.normaliser == Normaliser::sum;
   return true;
 }
@@ -192,10 +225,14 @@ void BoundAttention::forward(const LawViews& in, const LawViews& out, const LawR
 void BoundAttention::backward(const LawViews& in, const LawViews& out, const LawViews& grad_out, const LawViews& grad_in,
                               const LawRun& run) const {
   with_type(in[q].type, [&]<class T>() {
-    attention_vjp<T>(
-        inputs_of<T>(in, run.offsets), options_, run.form, outputs_of<T>(out, run), grad_out[o],
-        {.q = grad_in[q], .k = grad_in[k], .v = grad_in[v], .log_forget = grad_in[log_forget], .gate = grad_in[gate]},
-        run.context);
+    attention_vjp<T>(inputs_of<T>(in, run.offsets), options_, run.form, outputs_of<T>(out, run), grad_out[o],
+                     {.q = grad_in[q],
+                      .k = grad_in[k],
+                      .v = grad_in[v],
+                      .log_forget = grad_in[log_forget],
+                      .gate = grad_in[gate],
+                      .bias = grad_in[bias]},
+                     run.context);
   });
 }
 
@@ -248,6 +285,7 @@ std::vector<std::string> BoundAttention::equations(Given given) const {
   const bool taylor = options_.kernel == Kernel::taylor;
   std::string weight = "w_ts = " + (taylor ? "taylor" + std::to_string(options_.order) : std::string("exp")) + "(" + logit + ")";
   if (given[log_forget]) weight += " exp(c_t - c_s),   c = running_sum(log_forget)";
+  if (given[bias]) weight += " exp(bias_(s-t))";
   const std::string sum = "sum_s w_ts v_s";
   const std::array<std::string, kNormalisers.size()> read{sum + " / sum_s w_ts",
                                                           "l2_norm(" + sum + ")",

@@ -15,6 +15,7 @@ class BoundAttention final : public BoundLaw {
   [[nodiscard]] const Law& law() const override { return attention_law(); }
   [[nodiscard]] Settings settings() const override;
   [[nodiscard]] bool causal() const override;
+  [[nodiscard]] bool counts_distances(Given given) const override;
   [[nodiscard]] bool uses(std::string_view tensor, Given given) const override;
   void forward(const LawViews& in, const LawViews& out, const LawRun& run) const override;
   void backward(const LawViews& in, const LawViews& out, const LawViews& grad_out, const LawViews& grad_in,

@@ -12,6 +12,7 @@ namespace isomer::attention_detail {
 struct Problem {
   Index B, T, S, H, K, V;
   double scale, eps;
+  Index distances;  // that the bias has; 0: there is none
   AttentionOptions options;
   PoolVector<Sequence> sequences;
 
@@ -27,6 +28,8 @@ struct Problem {
   /// How far before and behind a query at position p its keys lie, sinks aside.
   [[nodiscard]] Index below() const;
   [[nodiscard]] Index above() const;
+  /// Where the bias of keys r tokens behind the query's own stands in its table.
+  [[nodiscard]] Index place(Index r) const;
   /// What query i of a sequence with `keys` keys sees when nothing was forgotten exactly.
   [[nodiscard]] Visible visible(Index i, Index keys) const;
   /// The number of keys query i sees; a forgotten key still counts.

@@ -50,6 +50,9 @@ struct Head64 {
       for (Index l = j + 1; l <= i + p.first(); ++l) sum += double(in.log_forget(s.batch, s.first + l, h));
     return sum;
   }
+  [[nodiscard]] double bias(Index i, Index j) const {
+    return in.bias.present() ? double(in.bias(h, p.place(j - i - p.first()))) : 0;
+  }
   [[nodiscard]] bool sees(Index i, Index j) const {
     const Visible& w = visible[std::size_t(i)];
     return (j >= w.sink_begin && j < w.sink_end) || (j >= w.begin && j < w.end);
@@ -69,7 +72,7 @@ struct Head64 {
     double high = -std::numeric_limits<double>::infinity(), total = 0;
     for (Index j = 0; j < keys; ++j) {
       if (!sees(i, j)) continue;
-      const double free = logit(i, j), x = std::min(free, p.options.clamp), f = forgotten(i, j);
+      const double free = logit(i, j), x = std::min(free, p.options.clamp), f = forgotten(i, j) + bias(i, j);
       // By the logit: nothing above the clamp.
       r.slopes[std::size_t(j)] = free > p.options.clamp ? 0 : 1;
       if (p.taylor()) {
@@ -92,6 +95,17 @@ struct Head64 {
     return r;
   }
 };
+
+/// The numbers of a dense array, in their order.
+template <class T>
+void copy4(const std::vector<double>& from, View<T, 4> to) {
+  if (!to.present()) return;
+  const double* x = from.data();
+  for (Index b = 0; b < to.shape[0]; ++b)
+    for (Index t = 0; t < to.shape[1]; ++t)
+      for (Index h = 0; h < to.shape[2]; ++h)
+        for (Index d = 0; d < to.shape[3]; ++d) to(b, t, h, d) = T(*x++);
+}
 
 }  // namespace
 
@@ -117,7 +131,7 @@ void backward_reference(const Problem& p, const AttentionInputs<T>& in, View<con
   const auto zeros = [&](Index n) { return std::vector<double>(std::size_t(n), 0.0); };
   const Index Gq = in.q.shape[2], Gk = in.k.shape[2], Gv = in.v.shape[2];
   std::vector<double> dq = zeros(p.B * p.T * Gq * p.K), dk = zeros(p.B * p.S * Gk * p.K), dv = zeros(p.B * p.S * Gv * p.V);
-  std::vector<double> df = zeros(p.B * p.S * p.H), dgate = zeros(p.B * p.T * p.H);
+  std::vector<double> df = zeros(p.B * p.S * p.H), dgate = zeros(p.B * p.T * p.H), dbias = zeros(p.H * p.distances);
   const auto at = [](std::vector<double>& x, Index b, Index rows, Index t, Index heads, Index h, Index width) {
     return x.data() + ((b * rows + t) * heads + h) * width;
   };
@@ -154,21 +168,16 @@ void backward_reference(const Problem& p, const AttentionInputs<T>& in, View<con
           }
           for (Index l = j + 1; l <= i + p.first() && in.log_forget.present(); ++l)
             *at(df, b, p.S, s.first + l, p.H, h, 1) += w * dw;
+          if (in.bias.present()) dbias[std::size_t(h * p.distances + p.place(j - i - p.first()))] += w * dw;
         }
       }
     }
-  const auto copy4 = [](const std::vector<double>& from, View<T, 4> to) {
-    if (!to.present()) return;
-    const double* x = from.data();
-    for (Index b = 0; b < to.shape[0]; ++b)
-      for (Index t = 0; t < to.shape[1]; ++t)
-        for (Index h = 0; h < to.shape[2]; ++h)
-          for (Index d = 0; d < to.shape[3]; ++d) to(b, t, h, d) = T(*x++);
-  };
   const auto copy3 = [&](const std::vector<double>& from, View<T, 3> to) {
     copy4(from, View<T, 4>{to.data, {to.shape[0], to.shape[1], to.shape[2], 1}, {to.stride[0], to.stride[1], to.stride[2], 1}});
   };
   copy4(dq, grad.q), copy4(dk, grad.k), copy4(dv, grad.v), copy3(df, grad.log_forget), copy3(dgate, grad.gate);
+  const View<T, 2>& b = grad.bias;
+  copy4(dbias, View<T, 4>{b.data, {1, 1, b.shape[0], b.shape[1]}, {0, 0, b.stride[0], b.stride[1]}});
 }
 
 template void forward_reference(const Problem&, const AttentionInputs<float>&, const AttentionOutputs<float>&);

@@ -72,12 +72,17 @@ void AttentionState<T>::append(View<const T, 4> k, View<const T, 4> v, View<cons
 }
 
 template <class T>
-bool AttentionState<T>::bias(Index b, Index h, T* bias) const {
-  if (forgotten_.empty()) return false;
+Index AttentionState<T>::behind(Index slot) const {
+  if (window_ == 0 || slot < sinks_) return length_ - 1 - slot;
+  const Index newest = (length_ - 1 - sinks_) % window_;
+  return (newest - (slot - sinks_) + window_) % window_;
+}
+
+template <class T>
+void AttentionState<T>::decays(Index b, Index h, Index begin, std::span<T> logs) const {
   const double now = forgotten_[std::size_t(b * shape_.H + h)];
-  const double* written = written_.data() + (b * shape_.H + h) * capacity_;
-  for (Index j = 0; j < kept(); ++j) bias[j] = T((now - written[j]) * std::numbers::log2e);
-  return true;
+  const double* written = written_.data() + (b * shape_.H + h) * capacity_ + begin;
+  for (std::size_t j = 0; j < logs.size(); ++j) logs[j] = T((now - written[j]) * std::numbers::log2e);
 }
 
 template <class T>

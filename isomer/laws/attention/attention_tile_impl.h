@@ -100,6 +100,14 @@ ISOMER_INLINE void add_forget(const Head<T>& head, const Tile& tile, Index row, 
                  [&](V x, Index j, Index n) { return x + ((hi - V::load(key_hi + j, n)) + (lo - V::load(key_lo + j, n))); });
 }
 
+/// Adds the bias of each key's place seen from the query.
+template <class T, Isa I>
+ISOMER_INLINE void add_bias(const Head<T>& head, const Tile& tile, Index row, Span span, T* logits) {
+  using V = simd::Vec<T, I>;
+  const T* bias = head.bias + (tile.key - (head.first + tile.query + row));
+  map_span<T, I>(logits, span, [&](V x, Index j, Index n) { return x + V::load(bias + j, n); });
+}
+
 /// Σ_{n ≤ order} x^n / n!, 0 for a negative order.
 template <class T, Isa I>
 ISOMER_INLINE simd::Vec<T, I> taylor(simd::Vec<T, I> x, int order) {

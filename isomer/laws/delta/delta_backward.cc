@@ -59,8 +59,8 @@ struct Backward {
   }
   template <Isa I>
   void chunk(const HeadColumns& at, Index c, const TaskScratch& s, T* back) const {
-    Kernels<T, I>::backward(plan.tokens(at.n, at.h, c), plan.rule, s.matrices, s.load, edge(at.n, at.h, c),
-                            edge(at.n, at.h, c + 1), back, s.backward, rows_with_prefetch(at.n, at.h, c));
+    Kernels<T, I>::backward(plan.tokens(at.n, at.h, c), plan.rule, s.matrices, s.load, edge(at.n, at.h, c), back, s.backward,
+                            rows_with_prefetch(at.n, at.h, c));
   }
   template <Isa I>
   void leave(const HeadColumns& at, const TaskScratch&, const T* back) const {
@@ -100,7 +100,7 @@ struct Backward {
     b.grad_z = w.grad_z;
     const Tokens<T> x = plan.tokens(n, h, c);
     const BackwardRows<T> io = rows_of(n, h, c);
-    Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), edge(n, h, c), edge(n, h, c + 1), w.back, b, io);
+    Kernels<T, I>::finish(x, plan.rule, w.m, plan.take_load_scratch(workspace), edge(n, h, c), w.back, b, io);
   }
 
   // Wave after wave from the last, and three of them at a time: the states go back through one, while the one after it is

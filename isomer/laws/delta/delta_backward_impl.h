@@ -1,11 +1,8 @@
 #pragma once
 // The chunk form, backward: see README.md for the derivation. For the translation units of one Isa.
-#include "isomer/laws/delta/delta_segments_impl.h"
+#include "isomer/laws/delta/delta_gates_impl.h"
 
 namespace isomer::delta_detail {
-
-/// e^x is 0 in double below this: a decay that forgets everything, like −inf.
-inline constexpr double kForgets = -750;
 
 /// Rows i … i + rows − 1 of the gradients of z that belong to u, with the factors of unscaled rows also of u. b.grad_z has what
 /// comes from the state after the chunk, before `carry`; to it come rows of dO and dU behind them and then, in registers, their
@@ -118,14 +115,6 @@ void decayed(T a, const T* gates, Index n, const T* x, T* y, Index K) noexcept {
   });
 }
 
-/// One token of finish(): where its readers, its writers and their gradients are.
-template <class T>
-struct Token {
-  const T *q, *x, *w;
-  const T *read_q, *read_x, *write;
-  const T *up, *up_x, *down;
-};
-
 /// The gradients of normalised rows of token i, which have the factors of l2norm -> of q and k, in place. `along` is q·dq.
 template <class T, Isa I>
 void chain_norms(const Matrices<T>& m, Index i, const T* q, const T* k, T along, T* grad_q, T* grad_k, Index K) noexcept {
@@ -133,79 +122,63 @@ void chain_norms(const Matrices<T>& m, Index i, const T* q, const T* k, T along,
   scaled<T, I, true>(-m.norm_k[i] * m.norm_k[i] * dot<T, I>(k, grad_k, K), k, grad_k, K);
 }
 
-/// What token i adds to what passes through the gates, and the gradient of its own.
-template <class T, Isa I>
-void gate_row(const Tokens<T>& x, const Rule& rule, const Token<T>& t, const BackwardScratch<T>& b, Index i,
-              const BackwardRows<T>& io) noexcept {
-  using V = simd::Vec<T, I>;
-  const Index K = x.K;
-  const T* gates = x.log_decay.data + i * x.log_decay.stride;
-  T* grad = io.log_decay.data ? io.log_decay.data + i * io.log_decay.stride : b.row;
-  const V lowest = V::set(T(kForgets));
-  each_vector<V>(K, [&](Index c, Index n) {
-    const auto at = [&](const T* p) { return V::load(p + c, n); };
-    V f = fma(at(t.q), at(t.read_q), at(b.gate_gradient));
-    f = fnma(at(t.w), at(t.write), f);
-    if (rule.low_rank)
-      f = fnma(at(t.w + K), at(t.write + K), f);
-    else
-      f = fma(at(t.x), at(t.read_x), f);
-    select(at(gates) < lowest, V::zero(), f).store(grad + c, n);
-    if (rule.low_rank) f = fma(at(t.x), at(t.read_x), f);
-    f.store(b.gate_gradient + c, n);
-  });
-}
-
-/// The gradient of the head's gate at token i.
+/// Where the gradients of a token of the low-rank rule go.
 template <class T>
-ISOMER_INLINE void put_gate(const Tokens<T>& x, Index i, double gate_gradient, const BackwardRows<T>& io) {
-  if (io.log_decay.data)
-    io.log_decay.data[i * io.log_decay.stride] =
-        double(x.log_decay.data[i * x.log_decay.stride]) < kForgets ? T(0) : T(gate_gradient);
+struct LowRankRows {
+  T *a, *b, *k;
+};
+
+/// Those of a and b, and what x of the next token reads of k: no gate stands between the two.
+template <class T, Isa I>
+void finish_low_rank(const Tokens<T>& x, const Matrices<T>& m, const Token<T>& t, const BackwardScratch<T>& b, Index i,
+                     const LowRankRows<T>& to) noexcept {
+  const Index K = x.K;
+  const T *next = b.own + 2 * x.C + 2 * i, *before = next - 2;
+  const auto row = [](const Rows<const T>& of, Index at) { return of.data + at * of.stride; };
+  decayed<T, I>(T(1), t.up_x, K, t.read_x, to.a, K);
+  if (i > 0) scaled<T, I, true>(before[0] * m.norm_k[i - 1], row(x.k, i - 1), to.a, K);
+  if (i > 0) scaled<T, I, true>(before[1], row(x.b, i - 1), to.a, K);
+  decayed<T, I>(T(1), t.down, K, t.write + K, to.b, K);
+  if (i + 1 < x.C) scaled<T, I, true>(next[1], row(x.a, i + 1), to.b, K);
+  if (i + 1 < x.C) scaled<T, I, true>(next[0] * m.norm_k[i], row(x.a, i + 1), to.k, K);
 }
 
-/// Gradients of token i, but for the gates of keys; returns what it adds to what passes through the head's gates.
+/// Gradients of token i, but for the gates.
 template <class T, Isa I>
-T finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const Token<T>& t, const BackwardScratch<T>& b, Index i,
-             const BackwardRows<T>& io) noexcept {
+void finish_row(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const Token<T>& t, const BackwardScratch<T>& b,
+                Index i, const BackwardRows<T>& io) noexcept {
   const Index K = x.K, V = x.V, n = rule.gates(K);
   const auto row = [&](const Rows<T>& to) { return to.data ? to.data + i * to.stride : b.row; };
   const T *k = x.k.data + i * x.k.stride, *grad_z = b.grad_z + rule.writes() * i * V;
   T *grad_q = io.q.data ? row(io.q) : b.row + K, *grad_k = row(io.k);
   if (io.v.data) copy_row<T, I>(grad_z, nullptr, row(io.v), V);
-  if (rule.low_rank) {
-    decayed<T, I>(T(1), t.up_x, n, t.read_x, row(io.a), K);
-    decayed<T, I>(T(1), t.down, n, t.write + K, row(io.b), K);
-  }
   decayed<T, I>(T(rule.scale) * m.norm_q[i], t.up, n, t.read_q, grad_q, K);
   decayed<T, I>(m.norm_k[i], t.down, n, t.write, grad_k, K);
+  if (rule.low_rank) finish_low_rank<T, I>(x, m, t, b, i, {row(io.a), row(io.b), grad_k});
   if (!rule.low_rank) {
     if (io.beta.data) io.beta.data[i * io.beta.stride] = dot<T, I>(k, grad_k, K);
     scaled<T, I>(m.beta[i], grad_k, grad_k, K);
     decayed<T, I, true>(-m.norm_k[i], t.up, n, t.read_x, grad_k, K);
   }
   const T* q = x.q.data + i * x.q.stride;
-  const T along = rule.l2norm || rule.gate == Gate::head ? dot<T, I>(q, grad_q, K) : T(0);
-  if (rule.l2norm) chain_norms<T, I>(m, i, q, k, along, grad_q, grad_k, K);
-  return rule.gate == Gate::head ? along - dot<T, I>(grad_z, x.v.data + i * x.v.stride, V) : T(0);
+  if (rule.l2norm) chain_norms<T, I>(m, i, q, k, dot<T, I>(q, grad_q, K), grad_q, grad_k, K);
 }
 
 /// The same of a token whose rows are unscaled. Sums are not in closures, which would hold them in memory.
 template <class T, Isa I>
-T finish_unscaled(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const BackwardScratch<T>& b, Index i,
-                  const BackwardRows<T>& io) noexcept {
+void finish_unscaled(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const BackwardScratch<T>& b, Index i,
+                     const BackwardRows<T>& io) noexcept {
   using Vec = simd::Vec<T, I>;
   const Index K = x.K, V = x.V;
-  const T *q = m.q + i * m.stride, *k = m.x + i * m.stride, *v = x.v.data + i * x.v.stride;
+  const T *q = m.q + i * m.stride, *k = m.x + i * m.stride;
   const T *grad_z = b.grad_z + i * V, *read_x = b.reads + 2 * i * K, *write = b.write + i * K;
   T *grad_q = io.q.data ? io.q.data + i * io.q.stride : b.row, *grad_k = io.k.data ? io.k.data + i * io.k.stride : b.row + K;
   const Vec scale_w = Vec::set(m.scale_w[i]);
-  Vec along_q = Vec::zero(), along_z = Vec::zero(), along_v = Vec::zero();
+  Vec along_q = Vec::zero(), along_z = Vec::zero();
   for (Index c = 0; c < V; c += Vec::lanes) {
-    const Vec grad = Vec::load(grad_z + c, V - c), grad_v = scale_w * grad;
+    const Vec grad = Vec::load(grad_z + c, V - c);
     along_z = fma(grad, Vec::load(z + i * V + c, V - c), along_z);
-    along_v = fma(grad_v, Vec::load(v + c, V - c), along_v);
-    if (io.v.data) grad_v.store(io.v.data + i * io.v.stride + c, V - c);
+    if (io.v.data) (scale_w * grad).store(io.v.data + i * io.v.stride + c, V - c);
   }
   for (Index a = 0; a < K; a += Vec::lanes) {
     const Vec grad = Vec::load(read_x + K + a, K - a);
@@ -216,39 +189,12 @@ T finish_unscaled(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
   const T down = rule.gate == Gate::head ? m.down[i] : T(1);
   if (io.beta.data) io.beta.data[i * io.beta.stride] = m.norm_k[i] * down * sum(along_z);
   if (rule.l2norm) chain_norms<T, I>(m, i, q, k, sum(along_q), grad_q, grad_k, K);
-  return rule.gate == Gate::head ? sum(along_q - along_v) : T(0);
-}
-
-/// b.gate_gradient = that of a log decay at the chunk's end, Σ_V S' ∘ dS', key by key; returns the sum.
-template <class T, Isa I>
-double gate_gradient_at_end(const Tokens<T>& x, const T* after, const BackwardScratch<T>& b) noexcept {
-  using V = simd::Vec<T, I>;
-  constexpr int side = 4;  // sums side by side: one would wait for its own last addition
-  double total = 0;
-  for (Index a = 0; a < x.K; a += side * V::lanes) {
-    V sums[side];
-#pragma GCC unroll 4
-    for (int v = 0; v < side; ++v) sums[v] = V::zero();
-    for (Index c = 0; c < x.V; ++c)
-#pragma GCC unroll 4
-      for (int v = 0; v < side; ++v) {
-        const Index at = a + v * V::lanes, row = c * x.K + at;
-        sums[v] = fma(V::load(after + row, x.K - at), V::load(b.back_t + row, x.K - at), sums[v]);
-      }
-#pragma GCC unroll 4
-    for (int v = 0; v < side; ++v) {
-      sums[v].store(b.gate_gradient + a + v * V::lanes, x.K - a - v * V::lanes);
-      total += double(sum(sums[v]));
-    }
-  }
-  return total;
 }
 
 template <class T, Isa I>
-void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const T* after,
-                 const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
+void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const T* z, const BackwardScratch<T>& b,
+                 const BackwardRows<T>& io) noexcept {
   const Index K = x.K, W = rule.writes(), n = rule.gates(K);
-  double gate_gradient = rule.gate == Gate::none ? 0.0 : gate_gradient_at_end<T, I>(x, after, b);
   const bool segments = !m.whole();
   Index segment = segments ? *m.segments - 1 : 0;
   for (Index i = x.C; i-- > 0;) {
@@ -263,10 +209,14 @@ void finish_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, con
                      .up = m.up + i * n,
                      .up_x = up_of_x(rule, m, i, first, n),
                      .down = m.down + i * n};
-    gate_gradient +=
-        double(unscaled(rule, m) ? finish_unscaled<T, I>(x, rule, m, z, b, i, io) : finish_row<T, I>(x, rule, m, t, b, i, io));
-    if (rule.gate == Gate::key) gate_row<T, I>(x, rule, t, b, i, io);
-    if (rule.gate == Gate::head) put_gate(x, i, gate_gradient, io);
+    if (rule.gate == Gate::key) {
+      gate_row<T, I>(x, rule, t, b, i, io);
+      add_own<T, I>(rule, t, b, i, K);
+    }
+    if (unscaled(rule, m))
+      finish_unscaled<T, I>(x, rule, m, z, b, i, io);
+    else
+      finish_row<T, I>(x, rule, m, t, b, i, io);
   }
 }
 
@@ -295,9 +245,8 @@ gemm::Into<T> clear_pairs(const Rule& rule, const Matrices<T>& m, const Backward
 
 /// sz: as forward() kept it.
 template <class T, Isa I>
-void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
-                  const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io,
-                  Prefetch<T, I>& prefetch) noexcept {
+void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz, const T* back,
+                  const BackwardScratch<T>& b, const BackwardRows<T>& io, Prefetch<T, I>& prefetch) noexcept {
   using gemm::Store;
   const Index C = x.C, K = x.K, V = x.V, W = rule.writes(), N = W * C, P = b.stride;
   const T* z = sz + K * V;
@@ -308,6 +257,12 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
   gemm::multiply<T, I>(gemm::Full{}, 2 * C, K, V, {b.grads, V, 1}, sz, K, b.reads, K, Store::set, prefetch);
   gemm::multiply<T, I>(gemm::Full{}, N, K, V, {z, V, 1}, b.back_t, K, b.write, K, Store::set, prefetch);
   const gemm::Into<T> into = unscaled(rule, m) ? scale_pairs<T, I>(m, b, C) : clear_pairs<T, I>(rule, m, b, C, K);
+  if (rule.gate == Gate::head && io.log_decay.data)
+    head_gates<T, I>(x, m, writers(rule, m, K), unscaled(rule, m) ? b.keep : nullptr, sz, b, io.log_decay);
+  if (rule.gate == Gate::key) {
+    key_gates_at_end<T, I>(x, m, W, sz, b);
+    take_own<T, I>(rule, b, C);
+  }
   if (!m.whole()) {
     load_segments<T, I>(x, rule, m, b);
     read_segments<T, I>(x, rule, m, s, b);
@@ -317,23 +272,23 @@ void finish_chunk(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, co
     gemm::multiply<T, I>(LowerOfA<2>{0, W}, 2 * C, K, N, {b.pairs, P, 1}, w.data, w.stride, b.reads, K, Store::add, prefetch);
     gemm::multiply<T, I>(UpperOfA<2>{W}, N, K, 2 * C, {b.pairs, 1, P}, m.x, m.row(), b.write, K, into, prefetch);
   }
-  finish_rows<T, I>(x, rule, m, z, after, b, io);
+  finish_rows<T, I>(x, rule, m, z, b, io);
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
-                           const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
+                           const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
   Prefetch<T, I> nothing{{}};
-  finish_chunk<T, I>(x, rule, m, s, sz, after, back, b, io, nothing);
+  finish_chunk<T, I>(x, rule, m, s, sz, back, b, io, nothing);
 }
 
 template <class T, Isa I>
 void Kernels<T, I>::backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
-                             const T* after, T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
+                             T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept {
   Prefetch<T, I> prefetch{io.ahead};
   load_chunk<T, I>(x, rule, m, s, prefetch);
   backward_solve<T, I>(x, rule, m, b, io.grad_o, back, prefetch);
-  finish_chunk<T, I>(x, rule, m, s, sz, after, back, b, io, prefetch);
+  finish_chunk<T, I>(x, rule, m, s, sz, back, b, io, prefetch);
   backward_write<T, I>(x, rule, m, b, back, prefetch);
 }
 

@@ -76,6 +76,7 @@ struct BackwardScratch {
   T* grads;      // [2C,V] of u and of o, alternating, as x and q do in Matrices, and with the factors of unscaled rows
   T* grad_z;     // [N,V]
   T* keep;       // [N] factors of its rows
+  T* own;        // [2,N] gradients of pairs that no gate stands between: of q with its own token's writes, of x with those before
   T* back;       // [K,V] gradient of the state after the chunk, at the writers
   T* back_t;     // [V,K] gradient of the state after the chunk, transposed
   T* z_t;        // [V,N]
@@ -84,7 +85,7 @@ struct BackwardScratch {
   T* reads;      // [2C,K] gradients of readers, x and q alternating, at the beginning of their segment
   T* write;      // [N,K] gradients of writers, there
   T *seg_q, *seg_x, *seg_w;  // [C,K] [C,K] [N,K] readers and writers there, when there are segments
-  T* gate_gradient;          // [K] gradient of the log decays, token after token from the last
+  T* gate_gradient;          // [K] gradient of the log decays of keys, token after token from the last
   T* row;                    // [2,K] gradients that nobody wants
 };
 
@@ -112,19 +113,17 @@ struct Kernels {
   /// A few tokens at a time: o, unless it is null, and the state [K,V] after the chunk in place of the one before.
   static void forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state,
                       const Kept<T>& kept, Rows<T> o, const PrefetchList<T>& ahead) noexcept;
-  /// The state [K,V] as a tape has it.
-  static void keep(Index K, Index V, const T* state, const Kept<T>& kept) noexcept;
   /// After load(): gradients of z and u from those of o and of the state after the chunk, `back`, which becomes that of the state
   /// before it.
   static void retreat(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const BackwardScratch<T>& b,
                       Rows<const T> grad_o, T* back) noexcept;
-  /// Gradients of the inputs. sz: as forward() kept it. `after` is the state after the chunk, transposed, `back` its gradient; b
-  /// has those of o, u and z.
+  /// Gradients of the inputs. sz: as forward() kept it. `back` is the gradient of the state after the chunk; b has those of o, u
+  /// and z.
   static void finish(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
-                     const T* after, const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
+                     const T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
   /// All of these.
-  static void backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz,
-                       const T* after, T* back, const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
+  static void backward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, const T* sz, T* back,
+                       const BackwardScratch<T>& b, const BackwardRows<T>& io) noexcept;
   /// Token after token of one head, one pass over the state for each.
   static void step(const Tokens<T>& x, const Rule& rule, const StepState<T>& s, Rows<T> o) noexcept;
 };

@@ -46,7 +46,6 @@ struct Forward {
   }
   template <Isa I>
   void leave(const HeadColumns& at, const TaskScratch&, T* state) const {
-    Kernels<T, I>::keep(plan.K, at.columns.width, state, kept(at, plan.chunks(at.n)));
     store_state(state, plan.K, final_state, at);
   }
 };

@@ -114,6 +114,7 @@ BackwardScratch<T> Plan<T>::take_backward_scratch(Workspace& workspace) const {
   return {.grads = take(2 * C * V),
           .grad_z = take(N() * V),
           .keep = take(N()),
+          .own = take(2 * N()),
           .back = take(K * V),
           .back_t = take(V * K),
           .z_t = take(V * stride),

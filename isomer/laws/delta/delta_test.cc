@@ -44,6 +44,23 @@ TEST(Delta, ExtremeDecaysMatchTheReference) {
                                  std::to_string(common));
 }
 
+// All gradients of gates are small then: errors are those of what passes through them, not of what does not.
+TEST(Delta, GatesThatForgetNearlyAllHaveTheirGradients) {
+  Context context(2);
+  for (Kind kind : {Kind::gated, Kind::kda, Kind::rwkv7})
+    for (Index heads : {1, 8})
+      for (double decay : {-4.0, -10.0, -20.0})
+        for (Index T : {7, 90}) {
+          const Problem problem{.kind = kind, .T = T, .H = heads, .decay = decay};
+          const Tensors want = run(problem.inputs(Type::f64), {.l2norm = true}, Form::reference, {}, context);
+          for (Type type : {Type::f32, Type::f64}) {
+            const Tensors got = run(problem.inputs(type), {.l2norm = true}, Form::chunk, {}, context);
+            EXPECT_LE(relative_error(got.at("grad_log_decay"), want.at("grad_log_decay")), 32 * epsilon_of(type))
+                << name_of(kind) << ", " << heads << " heads, T = " << T << ", decay " << decay << ", " << name_of(type);
+          }
+        }
+}
+
 TEST(Delta, LaterGatesChangeNoBitOfEarlierOutputs) {
   Context context(1);
   for (Kind kind : {Kind::gated, Kind::kda, Kind::rwkv7})

@@ -183,11 +183,6 @@ WalkRows<T> walk_rows(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m
 }
 
 template <class T, Isa I>
-void Kernels<T, I>::keep(Index K, Index V, const T* state, const Kept<T>& kept) noexcept {
-  if (kept.state_t) gemm::transpose<T, I>(K, V, state, V, kept.state_t, K);
-}
-
-template <class T, Isa I>
 void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices<T>& m, const LoadScratch<T>& s, T* state,
                             const Kept<T>& kept, Rows<T> o, const PrefetchList<T>& ahead) noexcept {
   const Index K = x.K, n = rule.gates(K);
@@ -195,7 +190,7 @@ void Kernels<T, I>::forward(const Tokens<T>& x, const Rule& rule, const Matrices
   Prefetch<T, I> prefetch = chunk::spread<T, I>(ahead, chunk::groups_of<T, I>(x.C, x.V, group));
   scan_chunk<T, I>(x, rule, m, s);
   const WalkRows<T> rows = walk_rows<T, I>(x, rule, m);
-  keep(K, x.V, state, kept);
+  if (kept.state_t) gemm::transpose<T, I>(K, x.V, state, x.V, kept.state_t, K);
   for (Index g = 0; g < *m.segments; ++g) {
     const Index begin = m.first[g], end = m.first[g + 1];
     const bool decays = g > 0 || !*m.from_edge;

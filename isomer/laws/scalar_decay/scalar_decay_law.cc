@@ -204,6 +204,10 @@ BoundScalarDecay::BoundScalarDecay(const ScalarDecayOptions& options) : options_
 
 Settings BoundScalarDecay::settings() const { return kOptions().write(options_); }
 
+bool BoundScalarDecay::skips_empty_keys() const {
+  return options_.normaliser == Normaliser::none || options_.normaliser == Normaliser::sum;
+}
+
 bool BoundScalarDecay::causal() const { return options_.direction == Direction::causal; }
 
 bool BoundScalarDecay::uses(std::string_view tensor, Given) const {
