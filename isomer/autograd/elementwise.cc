@@ -70,6 +70,30 @@ Var<T> repeat(Tape<T>& tape, Var<T> x, Index times) {
 }
 
 template <class T>
+constexpr T kNothing = 0;
+
+template <class T>
+Var<T> gather(Tape<T>& tape, Var<T> x, std::span<const Index> places) {
+  for (const Index place : places)
+    require(place >= 0 && place < x.dim(3), "gather", "expected places from 0 to ", x.dim(3) - 1, ", got ", place);
+  const auto each = [places](const Shape4& shape, auto f) {
+    for (Index b = 0; b < shape[0]; ++b)
+      for (Index t = 0; t < shape[1]; ++t)
+        for (Index h = 0; h < shape[2]; ++h)
+          for (std::size_t n = 0; n < places.size(); ++n) f(b, t, h, Index(n), places[n]);
+  };
+  const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), Index(places.size())}, {x});
+  each(y.shape(), [&](Index b, Index t, Index h, Index n, Index place) { y.value(b, t, h, n) = x.value(b, t, h, place); });
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    if (dx.mode == Accumulate::set) copy<T>(View<const T, 4>{&kNothing<T>, x.shape(), {}}, dx.view, back.context());
+    const View<const T, 4> dy = back.arrived(y);
+    each(y.shape(), [&](Index b, Index t, Index h, Index n, Index place) { dx.view(b, t, h, place) += dy(b, t, h, n); });
+  });
+  return y;
+}
+
+template <class T>
 Var<T> softmax(Tape<T>& tape, Var<T> x) {
   const Var<T> y = tape.make(x.shape(), {x});
   softmax<T>(x.value, y.value, tape.context());
@@ -170,6 +194,8 @@ template Var<float> gated(Tape<float>&, Unary, Var<float>, Var<float>);
 template Var<double> gated(Tape<double>&, Unary, Var<double>, Var<double>);
 template Var<float> repeat(Tape<float>&, Var<float>, Index);
 template Var<double> repeat(Tape<double>&, Var<double>, Index);
+template Var<float> gather(Tape<float>&, Var<float>, std::span<const Index>);
+template Var<double> gather(Tape<double>&, Var<double>, std::span<const Index>);
 template Var<float> softmax(Tape<float>&, Var<float>);
 template Var<double> softmax(Tape<double>&, Var<double>);
 template Var<float> share_of_heads(Tape<float>&, Var<float>, Index, Index);

@@ -34,6 +34,10 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> repeat(Tape<T>& tape, Var<T> x, Index times);
 
+/// y[…, n] = x[…, places[n]], on one thread: for parameters. The places stay where they are until the tape is cleared.
+template <class T>
+[[nodiscard]] Var<T> gather(Tape<T>& tape, Var<T> x, std::span<const Index> places);
+
 /// Over the last axis.
 template <class T>
 [[nodiscard]] Var<T> softmax(Tape<T>& tape, Var<T> x);

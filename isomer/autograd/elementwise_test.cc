@@ -10,6 +10,7 @@
 #include "isomer/autograd/tokens.h"
 #include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
+#include "tests/error_of.h"
 
 namespace isomer {
 namespace {
@@ -67,6 +68,19 @@ TEST(ElementwiseOps, SharesOfHeadsAreTheirSoftmaxAndNeverAboveOne) {
   std::vector<float> equal(20);
   const Var<float> all = tape.input(contiguous(equal.data(), {1, 1, 20, 1}));
   EXPECT_EQ(share_of_heads(tape, all, 0, 20).value(0, 0, 0, 0), 1);
+}
+
+TEST(ElementwiseOps, GatherAddsUpWhatComesBack) {
+  const std::array<Index, 5> places{2, 0, 2, 2, 1};
+  expect_gradients({random_values({1, 1, 2, 4}, 1)},
+                   [&](Tape<D>& tape, Vars in) { return ops::gather<double>(tape, in[0], places); });
+  Context context(1);
+  Tape<double> tape(context, Record::no);
+  std::vector<double> x{1, 2, 3};
+  const Var<double> in = tape.input(contiguous(x.data(), {1, 1, 1, 3})), y = ops::gather<double>(tape, in, places);
+  EXPECT_EQ(std::vector<double>(y.value.data, y.value.data + 5), (std::vector<double>{3, 1, 3, 3, 2}));
+  EXPECT_EQ(tests::error_of([&] { (void)ops::gather<double>(tape, in, std::array<Index, 1>{3}); }),
+            "gather: expected places from 0 to 2, got 3");
 }
 
 TEST(ElementwiseOps, RepeatSumsWhatComesBack) {

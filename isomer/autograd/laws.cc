@@ -15,12 +15,14 @@ const Bound& on_tape(Tape<T>& tape, const Options& options) {
 
 template <class T>
 Var<T> attention(Tape<T>& tape, const AttentionVars<T>& in, const AttentionOptions& options, Form form) {
-  return law<T>(tape, on_tape<BoundAttention>(tape, options), {in.q, in.k, in.v, in.log_forget, in.gate}, {.form = form});
+  return law<T>(tape, on_tape<BoundAttention>(tape, options), {in.q, in.k, in.v, in.log_forget, in.gate, in.bias},
+                {.form = form});
 }
 
 template <class T>
 Var<T> attention(Tape<T>& tape, const AttentionVars<T>& in, const AttentionOptions& options, AttentionStream<T>& state) {
-  return law<T>(tape, on_tape<BoundAttention>(tape, options), {in.q, in.k, in.v, in.log_forget, in.gate}, {.stream = &state});
+  return law<T>(tape, on_tape<BoundAttention>(tape, options), {in.q, in.k, in.v, in.log_forget, in.gate, in.bias},
+                {.stream = &state});
 }
 
 template <class T>

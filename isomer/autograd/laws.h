@@ -18,6 +18,7 @@ namespace isomer::ops {
 template <class T>
 struct AttentionVars {
   Var<T> q, k, v, log_forget = {}, gate = {};
+  Var<T> bias = {};  // [1,1,H,N]
 };
 /// → [B,T,H,V]. k, v and log_forget may be longer than q: keys and values kept from before, the queries are the last T tokens.
 template <class T>

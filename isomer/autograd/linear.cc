@@ -81,7 +81,7 @@ Var<T> linear_heads(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias) {
     for (Index i = 0; i < cut.count; ++i)
       weight.with_numbers([&](auto w) {
         matmul(cut.matrix(x.value, i), transposed(weight_of(w, i)), cut.matrix(y.value, i), tape.context(),
-               {.bias = bias_of(bias, i)});
+               {.bias = bias_of(bias, i), .rows = weight.stored() ? weight.slot->rows : RowsOfA::exact});
       });
   });
   tape.record({y}, [=](Tape<T>& back) {

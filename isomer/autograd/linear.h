@@ -1,7 +1,7 @@
 #pragma once
 // y = x · weightᵀ + bias over the last axis.
 //   x [B, T, 1, K], weight [1, 1, N, K], bias [1, 1, 1, N] or absent → y [B, T, 1, N]
-// A weight may be stored in another type than T (nn/parameters.h): it is widened as it is read.
+// A weight may be stored in another type than T (nn/parameters.h): it is widened as it is read, or x is rounded as it is.
 #include "isomer/autograd/tape.h"
 
 namespace isomer::ops {

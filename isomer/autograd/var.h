@@ -8,6 +8,7 @@
 #include "isomer/base/type.h"
 #include "isomer/base/view.h"
 #include "isomer/kernels/accumulate.h"
+#include "isomer/kernels/gemm/gemm.h"
 
 namespace isomer {
 
@@ -32,17 +33,18 @@ namespace internal {
 /// The memory that a value and its views share, and that of its gradient.
 template <class T>
 struct Slot {
-  T* base = nullptr;            // of the value
-  T* grad = nullptr;            // null until something is written to it
-  Index size = 0;               // elements from base on
-  Slot* whole = nullptr;        // a piece of split(): where its memory belongs
-  View<T, 4> piece = {};        // and what of it is the piece
-  bool wanted = false;          // does a gradient go on from here?
-  bool written = false;         // has a gradient arrived?
-  bool partial = false;         // gradients arrive for slices of it: they are added to zeros
-  bool persistent = false;      // of a parameter: its memory is not the tape's
-  std::byte* stored = nullptr;  // of a parameter that is kept in another type than T: all of it, dense; base is null then
-  Type type = type_of<T>;       // and that type
+  T* base = nullptr;              // of the value
+  T* grad = nullptr;              // null until something is written to it
+  Index size = 0;                 // elements from base on
+  Slot* whole = nullptr;          // a piece of split(): where its memory belongs
+  View<T, 4> piece = {};          // and what of it is the piece
+  bool wanted = false;            // does a gradient go on from here?
+  bool written = false;           // has a gradient arrived?
+  bool partial = false;           // gradients arrive for slices of it: they are added to zeros
+  bool persistent = false;        // of a parameter: its memory is not the tape's
+  std::byte* stored = nullptr;    // of a parameter that is kept in another type than T: all of it, dense; base is null then
+  Type type = type_of<T>;         // and that type
+  RowsOfA rows = RowsOfA::exact;  // what products do with what they multiply it with
 };
 }  // namespace internal
 

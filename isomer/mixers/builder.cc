@@ -11,6 +11,9 @@ namespace isomer {
 using graph::Node;
 
 namespace {
+/// Far above what fits into memory, and far below where products of sizes overflow.
+constexpr Index kLargestProjection = Index{1} << 26;
+
 /// The size of an axis of a and b, of which one may be broadcast.
 Index broadcast_size(Index a, Index b) {
   ISOMER_ASSERT(a == b || a == 1 || b == 1, "values that are combined have the same shape or are broadcast");
@@ -40,6 +43,7 @@ Value Builder::x() {
 
 Value Builder::linear(std::string_view name, Value in, Index size, graph::Linear options) {
   in = flat(in);
+  require(size <= kLargestProjection, preset(), "expected at most ", kLargestProjection, " outputs of ", name, ", got ", size);
   return add_node({std::string(name), std::string(name), std::move(options), {in.node}, 1, size});
 }
 

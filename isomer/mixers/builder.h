@@ -117,7 +117,7 @@ class Builder {
   /// Any law on inputs by their roles; its outputs for every token, side by side.
   [[nodiscard]] Value law(std::shared_ptr<const BoundLaw> law, std::initializer_list<std::pair<std::string_view, Value>> inputs);
   struct Attention {
-    Value q, k, v, log_forget = {}, gate = {};
+    Value q, k, v, log_forget = {}, gate = {}, bias = {};
   };
   [[nodiscard]] Value attention(const Attention& in, const AttentionOptions& options = {});
   struct ScalarDecay {

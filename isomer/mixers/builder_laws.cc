@@ -34,7 +34,7 @@ Value Builder::law(std::shared_ptr<const BoundLaw> law, std::initializer_list<st
 
 Value Builder::attention(const Attention& in, const AttentionOptions& options) {
   return law(std::make_shared<BoundAttention>(options),
-             {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_forget", in.log_forget}, {"gate", in.gate}});
+             {{"q", in.q}, {"k", in.k}, {"v", in.v}, {"log_forget", in.log_forget}, {"gate", in.gate}, {"bias", in.bias}});
 }
 
 Value Builder::scalar_decay(const ScalarDecay& in, const ScalarDecayOptions& options) {

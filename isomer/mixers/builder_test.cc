@@ -40,6 +40,42 @@ TEST(Builder, SaysWhichValuesItExpected) {
             "gla: expected at most 1 of its preset before it, got 2");
 }
 
+TEST(Builder, HasTheBucketsOfT5) {
+  const auto places = [](const Settings& settings) {
+    Settings all = settings;
+    all.emplace("distance_bias", "t5");
+    const graph::Graph graph = build_mixer("softmax", {.width = 64}, all);
+    for (const graph::Node& node : graph.nodes)
+      if (const auto* gather = std::get_if<graph::Gather>(&node.work)) return gather->places;
+    return std::vector<Index>{};
+  };
+  // As transformers' relative_position_bucket has them.
+  const std::vector<Index> both = places({{"causal", "false"}});
+  ASSERT_EQ(both.size(), 257U);
+  const auto at = [&](Index distance) { return both[std::size_t(distance + 128)]; };
+  for (const auto& [distance, bucket] : std::vector<std::pair<Index, Index>>{{0, 0},
+                                                                             {-1, 1},
+                                                                             {1, 17},
+                                                                             {-7, 7},
+                                                                             {7, 23},
+                                                                             {-8, 8},
+                                                                             {-11, 8},
+                                                                             {-12, 9},
+                                                                             {16, 26},
+                                                                             {-31, 11},
+                                                                             {-32, 12},
+                                                                             {64, 30},
+                                                                             {-90, 14},
+                                                                             {91, 31},
+                                                                             {-128, 15}})
+    EXPECT_EQ(at(distance), bucket) << distance;
+  EXPECT_EQ(places({{"buckets", "4"}, {"farthest", "8"}}), (std::vector<Index>{3, 3, 3, 3, 3, 2, 2, 1, 0}));
+  EXPECT_EQ(error_of("taylor", {{"distance_bias", "t5"}}), "taylor: unknown option distance_bias");
+  EXPECT_EQ(error_of("softmax", {{"distance_bias", "t5"}, {"farthest", "32"}}),
+            "farthest: expected a number above buckets=32, got 32");
+  EXPECT_EQ(error_of("softmax", {{"buckets", "8"}}), "softmax: option buckets has no effect without distance_bias=t5");
+}
+
 /// The gates of a small preset have this size.
 template <Index size>
 void build_with_gates(Builder& m) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "isomer/base/error.h"
+#include "isomer/base/watch.h"
 
 namespace isomer {
 
@@ -75,6 +76,7 @@ DsfMap materialise(const Dsf& system) {
   std::vector<Complex> h(std::size_t(system.features));
   for (Index g = 0; g < system.groups; ++g)
     for (Index s = 0; s < system.T; ++s) {
+      may_stop();
       std::fill(h.begin(), h.end(), Complex(0));
       write(system.token(s, g), 1, h.data());
       map(g, s, s) = read_out(system.token(s, g), h.data()) + system.token(s, g).D;

@@ -131,6 +131,7 @@ class Writer {
     }
     Text operator()(const graph::Heads&) const { return in(0); }
     Text operator()(const graph::Repeat&) const { return call("repeat" + std::to_string(node.size), arguments()); }
+    Text operator()(const graph::Gather&) const { return call("gather", arguments()); }
     Text operator()(const graph::Normalise& w) const {
       Text norm = call(std::string(name_of(w.kind)) + "_norm", in(0).text);
       if (!w.weight) return norm;

@@ -66,6 +66,10 @@ struct Dump {
   }
   void operator()(const RunningSum& w) { put("angle", w.angle, RunningSum{}.angle); }
   void operator()(const Mean& w) { put("causal", w.causal, Mean{}.causal); }
+  void operator()(const Gather& w) {
+    word("places");
+    for (const Index place : w.places) out << ' ' << place;
+  }
   void operator()(const Slice& w) { put("begin", w.begin, Slice{}.begin); }
   void operator()(const PositionTable& w) { put("length", w.length, PositionTable{}.length); }
   void operator()(const Psi& w) {

@@ -10,12 +10,12 @@ namespace isomer::graph {
 
 namespace {
 // In the order of Work. Files hold these names: they stay as they are.
-constexpr std::array<std::string_view, 30> kNames{
+constexpr std::array<std::string_view, 31> kNames{
     "input",          "linear",         "head_linear", "parameter", "convolution",     "shift",      "map",
     "combine",        "gate",           "heads",       "repeat",    "normalise",       "rotary",     "rotate",
     "running_sum",    "mean",           "concat",      "slice",     "softmax",         "square_sum", "taylor_features",
     "position",       "position_table", "psi",         "local_sum", "local_image_sum", "detach",     "law",
-    "share_of_heads", "from_first"};
+    "share_of_heads", "from_first",     "gather"};
 static_assert(kNames.size() == std::variant_size_v<AnyWork>, "every kind of node has a name");
 }  // namespace
 
@@ -67,6 +67,14 @@ bool causal(const Graph& graph) {
     return law != nullptr && !law->law->causal();
   };
   return std::none_of(graph.nodes.begin(), graph.nodes.end(), looks_ahead);
+}
+
+bool meets_outside_laws(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    const Work& w = node.work;
+    return std::holds_alternative<Convolution>(w) || std::holds_alternative<Shift>(w) || std::holds_alternative<RunningSum>(w) ||
+           std::holds_alternative<Mean>(w) || std::holds_alternative<LocalSum>(w) || std::holds_alternative<LocalImageSum>(w);
+  });
 }
 
 bool reads_images(const Graph& graph) {

@@ -64,6 +64,10 @@ struct Gate {
 struct Heads {};
 /// Each number as often as the node is wide: [H, 1] → [H, N].
 struct Repeat {};
+/// The numbers at these places, each as often as it is named: [H, K] → [H, N].
+struct Gather {
+  std::vector<Index> places;
+};
 /// Over the last axis.
 struct Normalise {
   Norm kind = Norm::rms;
@@ -142,7 +146,7 @@ struct FromFirst {
 
 using AnyWork = std::variant<Input, Linear, HeadLinear, Parameter, Convolution, Shift, Map, Combine, Gate, Heads, Repeat,
                              Normalise, Rotary, Rotate, RunningSum, Mean, Concat, Slice, Softmax, SquareSum, TaylorFeatures,
-                             Position, PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads, FromFirst>;
+                             Position, PositionTable, Psi, LocalSum, LocalImageSum, Detach, Law, ShareOfHeads, FromFirst, Gather>;
 /// What a node computes. Copied and destroyed in graph.cc, so that not every file that knows a graph compiles that for each kind.
 struct Work : AnyWork {
   using AnyWork::AnyWork;
@@ -188,6 +192,8 @@ struct Graph {
 [[nodiscard]] std::string_view name_of(const Work& work);
 /// Does the mixer need the whole sequence at once (bidirectional, global, images)?
 [[nodiscard]] bool causal(const Graph& graph);
+/// Do tokens of a row meet outside of laws: in convolutions, shifts, means, sums over tokens?
+[[nodiscard]] bool meets_outside_laws(const Graph& graph);
 /// Is a row of tokens an image, which cannot be shorter or stand beside others?
 [[nodiscard]] bool reads_images(const Graph& graph);
 

@@ -39,6 +39,41 @@ KeysAndValues latent_keys(Builder& m, const Latent& latent, const Builder::HeadS
   }
   return {m.named("k", k), m.named("v", m.slice(up, own, V))};
 }
+/// The buckets of T5 (Raffel et al. 2020): the nearest distances have one each, those farther away share them on a scale of
+/// logarithms up to `farthest`, computed in float as transformers does. Both sides have as many if tokens see what is behind
+/// them.
+struct Buckets {
+  Index count, farthest;
+  bool causal;
+
+  [[nodiscard]] Index of(Index distance) const {
+    const Index side = causal ? count : count / 2, own = std::max<Index>(side / 2, 1);
+    const Index first = !causal && distance > 0 ? side : 0, away = std::abs(distance);
+    if (away < own) return first + away;
+    const float logarithm = std::log(float(away) / float(own)) / float(std::log(double(farthest) / double(own)));
+    return first + std::min(own + Index(logarithm * float(side - own)), side - 1);
+  }
+};
+
+/// A bias for each bucket of distances, which all layers share; absent when there is none. Of weights that are exponentials.
+Value distance_bias(Builder& m, Index heads, const AttentionOptions& options) {
+  if (options.kernel != AttentionOptions::Kernel::exp) return {};
+  const bool t5 = m.choice("distance_bias", {"none", "t5"}, "logits get a learned number of each head and distance") == "t5";
+  const bool causal = options.direction == AttentionOptions::Direction::causal;
+  const Buckets buckets{m.size("buckets", 32, "distance_bias=t5: numbers of a head, for both sides", causal ? 2 : 4),
+                        m.size("farthest", 128, "distance_bias=t5: from here on distances are the same", 2), causal};
+  m.only_with(t5, "distance_bias=t5", {"buckets", "farthest"});
+  if (!t5) return {};
+  require(buckets.farthest > buckets.count, "farthest", "expected a number above buckets=", buckets.count, ", got ",
+          buckets.farthest);
+  require(options.sinks == 0, m.preset(), "distance_bias needs sinks=0, which is the nearest that works");
+  const Index last = causal ? 0 : buckets.farthest;
+  graph::Gather all;
+  for (Index distance = -buckets.farthest; distance <= last; ++distance) all.places.push_back(buckets.of(distance));
+  const Index N = Index(all.places.size());
+  const Value own = m.shared_parameter("distance_bias", heads, buckets.count, graph::normal(0.02));
+  return m.named("bias", m.add_node({.work = std::move(all), .inputs = {own.node}, .heads = heads, .size = N}));
+}
 }  // namespace
 
 void attention_mixer(Builder& m, const AttentionMixer& what) {
@@ -66,6 +101,7 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   options.clamp = logit_clamp(m);
   if (!causal) options.direction = AttentionOptions::Direction::bidirectional;
   require(causal || !decay, m.preset(), "decay=true needs causal=true");
+  const Value by_distance = distance_bias(m, H, options);
 
   const auto feature = [&](const char* name, Value x) { return what.feature ? m.named(name, what.feature(x)) : x; };
   const auto featured = [&](const char* name, Index heads) {
@@ -91,7 +127,7 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
                                       Normaliser::l2,  Normaliser::rms,  Normaliser::layer};
     options.normaliser = kNormalisers[std::size_t(kind)];
     options.eps = eps > 0 ? std::optional(eps) : std::nullopt;
-    return m.attention({.q = q, .k = k, .v = values, .log_forget = fade, .gate = gate}, options);
+    return m.attention({.q = q, .k = k, .v = values, .log_forget = fade, .gate = gate, .bias = by_distance}, options);
   };
   const bool odd = options.kernel == AttentionOptions::Kernel::taylor && options.order % 2 != 0;
   Value o = read_out(m, v, what.readout, {.heads = H, .laws_normalise = true, .positive = !odd, .causal = causal, .law = law});

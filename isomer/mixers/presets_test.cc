@@ -87,6 +87,7 @@ TEST(Presets, AreBuiltAtAnyWidthThatTheirHeadsDivide) {
 Settings beside(std::string_view preset, std::string_view option) {
   if (preset == "mamba2" && option.starts_with("rope_")) return {{"position", "rope"}, {"attention", "1"}};
   if (option.starts_with("attention_")) return {{"attention", "4"}};
+  if (option == "buckets" || option == "farthest") return {{"distance_bias", "t5"}};
   if (option == "rope_base") return {{"position", "rope"}};
   if (option == "position_length") return {{"position", "learned"}};
   if (option.starts_with("phase_")) return {{"position", "selective-rope"}};

@@ -3,7 +3,9 @@
 #include <array>
 
 #include "isomer/autograd/elementwise.h"
+#include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
+#include "isomer/mixers/channel_mix.h"
 
 namespace isomer {
 
@@ -45,27 +47,40 @@ template <class T>
 Block<T>::Block(graph::Graph mixer, Parameters<T>& parameters, const std::string& name, const BlockOptions& options)
     : mixed_(parameters, name, 1, mixer.width, options), mixer_(std::move(mixer), parameters, name + ".mixer") {
   if (options.mlp.kind == MlpKind::none) return;
-  widened_.emplace(parameters, name, 2, mixer_.graph().width, options);
-  mlp_.emplace(parameters, name + ".mlp", mixer_.graph().width, options.mlp);
+  const Index width = mixer_.graph().width;
+  widened_.emplace(parameters, name, 2, width, options);
+  if (options.mlp.kind == MlpKind::channel_mix)
+    channel_mix_.emplace(channel_mix(width, hidden_size(options.mlp, width), options.mlp.rest), parameters, name + ".mlp");
+  else
+    mlp_.emplace(parameters, name + ".mlp", width, options.mlp);
 }
 
 template <class T>
-Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, DropoutOptions dropout) const {
-  if (!mlp_) return x;
+template <class F>
+Var<T> Block<T>::with_mlp(Tape<T>& tape, Var<T> x, DropoutOptions dropout, F made) const {
+  if (!widened_) return x;
   ++dropout.stream;
-  return widened_->sum(tape, x, (*mlp_)(tape, widened_->input(tape, x)), dropout);
+  const Var<T> in = widened_->input(tape, x);
+  return widened_->sum(tape, x, channel_mix_ ? made(in) : (*mlp_)(tape, in), dropout);
 }
 
 template <class T>
-Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout, const MixerPass<T>& pass) const {
-  return with_mlp(tape, mixed_.sum(tape, x, mixer_.forward(tape, mixed_.input(tape, x), pass), dropout), dropout);
+Var<T> Block<T>::forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout, const MixerPass<T>& pass,
+                         StateValues<T>* mlp) const {
+  require(!channel_mix_ || (pass.state == nullptr) == (mlp == nullptr), "block",
+          "expected the states of mixer and channel-mix, got one of them");
+  const Var<T> y = mixed_.sum(tape, x, mixer_.forward(tape, mixed_.input(tape, x), pass), dropout);
+  return with_mlp(tape, y, dropout,
+                  [&](Var<T> in) { return channel_mix_->forward(tape, in, {.offsets = pass.offsets, .state = mlp}); });
 }
 
 template <class T>
-Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass) const {
+Var<T> Block<T>::prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass, MixerState<T>* mlp) const {
+  require(!channel_mix_ || mlp != nullptr, "block", "expected a state for channel-mix, got none");
   return tape.without_recording([&] {
     const DropoutOptions none{.rate = 0};
-    return with_mlp(tape, mixed_.sum(tape, x, mixer_.prefill(tape, mixed_.input(tape, x), state, pass), none), none);
+    const Var<T> y = mixed_.sum(tape, x, mixer_.prefill(tape, mixed_.input(tape, x), state, pass), none);
+    return with_mlp(tape, y, none, [&](Var<T> in) { return channel_mix_->prefill(tape, in, *mlp, {.offsets = pass.offsets}); });
   });
 }
 

@@ -7,6 +7,8 @@
 //   MixerState<float> state = block.start(1);
 //   Var<float> next = block.prefill(tape, tokens, state);        // as Mixer::prefill; one token is a step
 //
+// An MLP that remembers a token (channel-mix) has a state of its own, which goes beside that of the mixer.
+//
 // Parameters: NAME.norm1, NAME.mixer, and with an MLP NAME.norm2, NAME.mlp; NormPlace::both: NAME.norm1_out, NAME.norm2_out;
 // with a scale NAME.scale1, NAME.scale2 (of what mixer and MLP add). Weights only, as its mixer: any number of threads may
 // run it.
@@ -45,12 +47,18 @@ class Block {
   /// What the mixer sees of the block's input.
   [[nodiscard]] Var<T> mixer_input(Tape<T>& tape, Var<T> x) const { return mixed_.input(tape, x); }
 
-  /// Dropout acts on what the mixer and the MLP add; it takes the streams `dropout.stream` and the one behind it.
+  /// What an MLP with a state computes; null where it has none.
+  [[nodiscard]] const graph::Graph* mlp_graph() const { return channel_mix_ ? &channel_mix_->graph() : nullptr; }
+
+  /// Dropout acts on what the mixer and the MLP add; it takes the streams `dropout.stream` and the one behind it. `mlp`: the
+  /// state of an MLP that has one, where the pass has that of the mixer.
   [[nodiscard]] Var<T> forward(Tape<T>& tape, Var<T> x, const DropoutOptions& dropout = {.rate = 0},
-                               const MixerPass<T>& pass = {}) const;
+                               const MixerPass<T>& pass = {}, StateValues<T>* mlp = nullptr) const;
 
   [[nodiscard]] MixerState<T> start(Index B) const { return mixer_.start(B); }
-  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass = {}) const;
+  /// `mlp` as in forward().
+  [[nodiscard]] Var<T> prefill(Tape<T>& tape, Var<T> x, MixerState<T>& state, const MixerPass<T>& pass = {},
+                               MixerState<T>* mlp = nullptr) const;
 
  private:
   /// The norms and the sum around a mixer or an MLP.
@@ -65,12 +73,15 @@ class Block {
     std::optional<NormLayer<T>> before_, out_, after_;
     Var<T> scale_;
   };
-  [[nodiscard]] Var<T> with_mlp(Tape<T>& tape, Var<T> x, DropoutOptions dropout) const;
+  /// made(x): what the MLP makes of its input.
+  template <class F>
+  [[nodiscard]] Var<T> with_mlp(Tape<T>& tape, Var<T> x, DropoutOptions dropout, F made) const;
 
   Branch mixed_;
   Mixer<T> mixer_;
   std::optional<Branch> widened_;
   std::optional<Mlp<T>> mlp_;
+  std::optional<Mixer<T>> channel_mix_;
 };
 
 extern template class Block<float>;

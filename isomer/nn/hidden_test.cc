@@ -58,6 +58,11 @@ TEST(HiddenKeys, NeedAMixerThatSeesAllAndSomethingToSee) {
   EXPECT_EQ(error(causal, tape, 49, 0), whole);
   EXPECT_EQ(error(all, recording, 49, 0), whole);
   EXPECT_EQ(error(all, tape, 48, 0), "mixer: expected 7 x 7 numbers for the keys that are hidden, got 48");
+  SmallLayer<double> near(build_mixer("sliding-window", {.width = kWidth}, {{"causal", "false"}, {"window", "3"}}));
+  SmallLayer<double> biased(build_mixer("softmax", {.width = kWidth}, {{"causal", "false"}, {"distance_bias", "t5"}}));
+  const char* distances = "mixer: expected a mixer without windows and biases by distance to hide keys of";
+  EXPECT_EQ(error(near, tape, 49, 0), distances);
+  EXPECT_EQ(error(biased, tape, 49, 0), distances);
   EXPECT_EQ(error(all, tape, 49, 1), "mixer: expected a key that query 0 sees, got all of them hidden");
 }
 

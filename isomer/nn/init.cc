@@ -128,15 +128,16 @@ std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, 
 }
 
 template <class T>
-void initialise(Parameters<T>& parameters, std::uint64_t seed) {
+void initialise(Parameters<T>& parameters, std::uint64_t seed, const std::function<bool(const std::string& name)>& which) {
   for (const Parameter<T>& p : parameters.all()) {
+    if (which && !which(p.name())) continue;
     const std::vector<double> numbers =
         draw(p.spec.init, p.spec.shape, Rng(seed, hash_of(stream_of(p.name(), p.spec.init.beside))));
     copy_numbers(dense_view(Type::f64, reinterpret_cast<const std::byte*>(numbers.data()), p.spec.shape), p.numbers());
   }
 }
 
-template void initialise(Parameters<float>&, std::uint64_t);
-template void initialise(Parameters<double>&, std::uint64_t);
+template void initialise(Parameters<float>&, std::uint64_t, const std::function<bool(const std::string&)>&);
+template void initialise(Parameters<double>&, std::uint64_t, const std::function<bool(const std::string&)>&);
 
 }  // namespace isomer

@@ -5,6 +5,7 @@
 //
 // A parameter's numbers depend on the seed and its name alone: adding one changes no other.
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "isomer/base/rng.h"
@@ -12,9 +13,9 @@
 
 namespace isomer {
 
-/// Every parameter of the store, by its own spec.
+/// Every parameter of the store, by its own spec; or those alone whose names `which` picks.
 template <class T>
-void initialise(Parameters<T>& parameters, std::uint64_t seed);
+void initialise(Parameters<T>& parameters, std::uint64_t seed, const std::function<bool(const std::string& name)>& which = {});
 
 /// One array of this shape. Throws Error when a list has neither one number for each element nor one for each head.
 [[nodiscard]] std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, Rng rng);

@@ -138,6 +138,7 @@ Mixer<T>::Mixer(graph::Graph graph, Parameters<T>& parameters, const std::string
     : graph_(std::move(graph)),
       causal_(graph::causal(graph_)),
       whole_rows_(graph::reads_images(graph_)),
+      meets_elsewhere_(graph::meets_outside_laws(graph_)),
       taken_(graph::taken(graph_)),
       product_of_(graph_.nodes.size(), -1),
       schedule_(schedule_of(graph_)),

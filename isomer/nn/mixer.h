@@ -56,6 +56,9 @@ struct MixerPass {
   // In forward(): [B], tokens of each row before its padding, which a mixer that is not causal does not see; empty: all.
   std::span<const Index> lengths = {};
   Index window = 0;  // of attention layers that have one, in forward(); 0: their own
+  // In forward() of a mixer that is not causal and whose tokens meet in its law alone: those that all look at are the first so
+  // many of each row; 0: all.
+  Index seen = 0;
   // In forward() of a mixer that is not causal, on a tape that does not record: [T, T], 1 where a query does not see a key.
   std::span<const std::uint8_t> hidden = {};
   Form form = Form::automatic;  // for checks: how laws run in forward(), if they offer it
@@ -104,7 +107,7 @@ class Mixer {
   [[nodiscard]] std::span<const Var<T>> run(Tape<T>& tape, Var<T> x, MixerState<T>* state, const MixerPass<T>& pass) const;
 
   graph::Graph graph_;
-  bool causal_, whole_rows_;
+  bool causal_, whole_rows_, meets_elsewhere_;
   std::vector<int> taken_;  // of the graph
   std::vector<Product> products_;
   std::vector<int> product_of_;  // of each node; −1: it is no part of one

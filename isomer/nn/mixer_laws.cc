@@ -1,4 +1,5 @@
 // The laws of a mixer: inputs by role, states where the mixer keeps them.
+#include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/law.h"
 #include "isomer/base/error.h"
 #include "isomer/kernels/elementwise/sum.h"
@@ -10,6 +11,7 @@ template <class T>
 Var<T> MixerRun<T>::run(const graph::Law& work) {
   ops::LawVars<T> vars;
   for (std::size_t i = 0; i < work.places.size(); ++i) vars[work.places[i]] = in(i);
+  if (pass_.seen > 0 && pass_.seen < tokens()) keep_seen(work, vars);
   if (!pass_.hidden.empty()) return law_on_visible(work, vars);
   if (pass_.state != nullptr) return law_on_values(vars);
   if (state_ == nullptr)
@@ -24,12 +26,39 @@ Var<T> MixerRun<T>::run(const graph::Law& work) {
 }
 
 template <class T>
+void MixerRun<T>::keep_seen(const graph::Law& work, ops::LawVars<T>& vars) {
+  require(!mixer_.causal_ && !mixer_.meets_elsewhere_ && !work.law->counts_distances(work.given) && pass_.offsets.empty() &&
+              pass_.hidden.empty(),
+          "mixer",
+          "expected a mixer whose tokens see all others, at any distance and in one law, for rows that look at the first alone");
+  const std::span<const TensorSpec> specs = work.law->law().inputs();
+  const bool forgets = work.law->skips_empty_keys();
+  Var<T> first;  // 1 at the tokens that are seen
+  for (const std::size_t place : work.places) {
+    Var<T>& var = vars[place];
+    if (specs[place].name != "k" && specs[place].name != "v") continue;
+    if (specs[place].axes[0].has(Letter::S)) {
+      var = Tape<T>::part(var, slice(var.value, 1, 0, pass_.seen));
+      continue;
+    }
+    require(forgets, "mixer", "expected a law whose keys may be left out, got ", work.name(), " with these options");
+    if (!first.present()) {
+      first = tape_.make({1, tokens(), 1, 1}, {});
+      for (Index t = 0; t < tokens(); ++t) first.value(0, t, 0, 0) = t < pass_.seen ? T(1) : T(0);
+    }
+    var = ops::multiply(tape_, var, first);
+  }
+}
+
+template <class T>
 Var<T> MixerRun<T>::law_on_visible(const graph::Law& work, const ops::LawVars<T>& vars) {
   const Index B = x_.dim(0), n = tokens();
   require(!mixer_.causal_ && !tape_.recording(), "mixer",
           "expected a mixer that sees the whole input, and a tape that does not record, to hide keys");
   require(Index(pass_.hidden.size()) == n * n, "mixer", "expected ", n, " x ", n, " numbers for the keys that are hidden, got ",
           pass_.hidden.size());
+  require(!work.law->counts_distances(work.given), "mixer",
+          "expected a mixer without windows and biases by distance to hide keys of");
   const int queries = work.find("q");
   Var<T> y;
   for (Index t = 0; t < n; ++t) {

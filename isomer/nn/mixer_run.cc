@@ -120,6 +120,11 @@ Var<T> MixerRun<T>::run(const graph::Repeat&) {
 }
 
 template <class T>
+Var<T> MixerRun<T>::run(const graph::Gather& w) {
+  return ops::gather<T>(tape_, in(0), w.places);
+}
+
+template <class T>
 Var<T> MixerRun<T>::run(const graph::Normalise& w) {
   return ops::norm(tape_, in(0), {.kind = w.kind, .eps = w.eps}, weights().weight, weights().bias);
 }

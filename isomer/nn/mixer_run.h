@@ -73,6 +73,7 @@ class MixerRun {
   Var<T> run(const graph::Gate&);
   Var<T> run(const graph::Heads&);
   Var<T> run(const graph::Repeat&);
+  Var<T> run(const graph::Gather&);
   Var<T> run(const graph::Normalise&);
   Var<T> run(const graph::Rotary&);
   Var<T> run(const graph::Rotate&);
@@ -94,6 +95,8 @@ class MixerRun {
 
   // Laws (mixer_laws.cc).
   Var<T> run(const graph::Law&);
+  /// Keys and values of the tokens that all look at.
+  void keep_seen(const graph::Law& work, ops::LawVars<T>& vars);
   /// Every query alone with the keys that it sees.
   Var<T> law_on_visible(const graph::Law& work, const ops::LawVars<T>& vars);
   /// Each sequence on a stream of its own.

@@ -14,9 +14,9 @@ namespace isomer {
 
 namespace {
 // In the order of MlpKind.
-constexpr std::array<std::string_view, 5> kMlps{"none", "gelu", "swiglu", "gelu-erf", "geglu"};
-constexpr std::array<MlpActivation, 5> kActivations{
-    {{}, {Unary::gelu}, {Unary::silu, true}, {Unary::gelu_erf}, {Unary::gelu, true}}};
+constexpr std::array<std::string_view, 6> kMlps{"none", "gelu", "swiglu", "gelu-erf", "geglu", "channel-mix"};
+constexpr std::array<MlpActivation, 6> kActivations{
+    {{}, {Unary::gelu}, {Unary::silu, true}, {Unary::gelu_erf}, {Unary::gelu, true}, {}}};
 
 ParameterSpec bias_spec(std::string name, Index size) {
   return {.name = std::move(name), .shape = {size}, .init = graph::constant(0), .decay = Decay::no};
@@ -77,7 +77,7 @@ Mlp<T>::Mlp(Parameters<T>& parameters, const std::string& name, Index width, con
     : activation_(activation_of(options.kind)),
       down_(parameters, name + ".down", hidden_size(options, width), width,
             {.bias = options.bias, .weight = graph::normal(options.down_deviation)}) {
-  ISOMER_ASSERT(options.kind != MlpKind::none, "a block without an MLP makes none");
+  ISOMER_ASSERT(options.kind != MlpKind::none && options.kind != MlpKind::channel_mix, "a block has no MLP, or a graph");
   const Index hidden = hidden_size(options, width);
   std::vector<ParameterSpec> weights, biases;
   const auto add = [&](const std::string& part) {

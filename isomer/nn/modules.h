@@ -58,7 +58,8 @@ class Embedding {
   Var<T> weight_;
 };
 
-enum class MlpKind : std::uint8_t { none, gelu, swiglu, gelu_erf, geglu };
+/// channel_mix is a graph (mixers/channel_mix.h), for it remembers a token.
+enum class MlpKind : std::uint8_t { none, gelu, swiglu, gelu_erf, geglu, channel_mix };
 [[nodiscard]] std::string_view name_of(MlpKind kind);
 /// Throws Error naming the nearest when there is none of that name.
 [[nodiscard]] MlpKind mlp_named(std::string_view name);
@@ -75,6 +76,7 @@ struct MlpOptions {
   bool bias = false;
   double deviation = kDeviation;       // of up and gate
   double down_deviation = kDeviation;  // of the projection onto the residual stream; often smaller in deep models
+  double rest = 1;                     // layers from here on, as a part of all: how channel_mix starts
 };
 [[nodiscard]] Index hidden_size(const MlpOptions& options, Index width);
 

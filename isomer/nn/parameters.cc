@@ -158,6 +158,12 @@ Index Parameters<T>::own_bytes() const {
 }
 
 template <class T>
+void Parameters<T>::multiply_in_bf16() {
+  require(storage_ == Type::bf16, "parameters", "expected weights in BF16 to multiply in bf16, got ", name_of(storage_));
+  for (Memory& memory : memory_) memory.slot.rows = RowsOfA::bf16;
+}
+
+template <class T>
 void Parameters<T>::freeze(const std::function<bool(const std::string& name)>& frozen) {
   for (Memory& memory : memory_) memory.slot.wanted = false;
   for (Parameter<T>& p : all_) {
@@ -249,6 +255,8 @@ void Parameters<T>::assign(const TensorViews& tensors) {
     require(tensors.contains(p.name()), "parameters", "expected ", p.name(), " ", text_of(p.spec.shape), ", found none");
   for (const Parameter<T>& p : all_)
     if (const TensorView& from = tensors.find(p.name())->second; from.data != p.numbers().data) copy_numbers(from, p.numbers());
+  // Where they are from may go away now, but for what stays in place, which has its owner.
+  given_.views.clear();
 }
 
 template <class T>

@@ -83,7 +83,7 @@ class Parameters {
   /// Matrices that only products read are kept in `storage`: T or, for float, BF16 or F16. Those of another type than T get no
   /// gradients, and optimisers refuse them. Throws Error for other types.
   /// What is `given` in the shape and the type that a parameter has here, and for a block of them in its order, stays where it
-  /// is; assign() still takes all numbers, and copies the others.
+  /// is; assign() still takes all numbers, and copies the others. What is added after it stands in memory of its own.
   explicit Parameters(Type storage, GivenNumbers given = {});
   Parameters() : Parameters(type_of<T>) {}
   Parameters(const Parameters&) = delete;
@@ -110,6 +110,10 @@ class Parameters {
 
   /// Bytes of numbers that stand in memory of the store, not where they were given.
   [[nodiscard]] Index own_bytes() const;
+
+  /// From now on products with matrices that are stored in BF16 round what they multiply them with to bf16 as well, to the
+  /// nearest; sums stay in float (kernels/gemm/gemm.h). Throws Error when none is stored so.
+  void multiply_in_bf16();
 
   /// From now on the parameters that `frozen` accepts get no gradients; optimisers made later leave them as they are.
   void freeze(const std::function<bool(const std::string& name)>& frozen);

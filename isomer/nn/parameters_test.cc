@@ -44,6 +44,19 @@ TEST(Parameters, ThatAreFrozenGetNoGradients) {
   EXPECT_FALSE(p.weight.wanted());
 }
 
+TEST(Parameters, AreDrawnEachByItself) {
+  const Projections all;
+  Projections some;
+  for (const Parameter<double>& p : some.store.all()) std::ranges::fill(p.values(), 7);
+  initialise(some.store, 1, [](const std::string& name) { return name == "k.weight"; });
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto whole = all.store.all()[i].values(), now = some.store.all()[i].values();
+    const bool drawn = all.store.all()[i].name() == "k.weight";
+    EXPECT_EQ(std::ranges::equal(whole, now), drawn);
+    EXPECT_EQ(std::ranges::count(now, 7), drawn ? 0 : std::ranges::ssize(now));
+  }
+}
+
 TEST(Parameters, OfABlockKeepTheirNames) {
   const Projections p;
   ASSERT_EQ(p.store.all().size(), 3U);
@@ -103,107 +116,6 @@ TEST(Parameters, AreSavedAndLoadedByName) {
             "parameters: expected a new name, got v.weight again");
 }
 
-/// Two matrices below each other with a gap between them, a matrix of heads, and a gain.
-struct Stored {
-  Parameters<float> store;
-  Var<float> block, heads;
-
-  explicit Stored(Type type) : store(type) {
-    const auto matrix = [](const char* name, std::vector<Index> shape) {
-      return ParameterSpec{.name = name, .shape = std::move(shape), .reader = Reader::products};
-    };
-    block = store.add_block({matrix("q", {3, 5}), matrix("", {2, 5}), matrix("k", {4, 5})});
-    heads = store.add(matrix("h", {2, 3, 5})).var;
-    store.add({.name = "gain", .shape = {5}});
-    initialise(store, 4);
-  }
-};
-
-TEST(StoredParameters, AreTheRoundedOnes) {
-  const Stored plain(Type::f32);
-  for (const Type type : {Type::bf16, Type::f16}) {
-    Stored stored(type);
-    EXPECT_EQ(stored.store.find("gain").storage(), Type::f32) << "others read it";
-    for (const char* name : {"q", "k", "h"}) {
-      const Parameter<float>& p = stored.store.find(name);
-      EXPECT_EQ(p.storage(), type);
-      EXPECT_EQ(p.bytes(), 2 * p.var.value.size());
-      EXPECT_TRUE(p.var.present());
-      EXPECT_FALSE(p.var.wanted()) << "no gradient arrives";
-      EXPECT_TRUE(p.gradient().empty());
-    }
-    const Tensors got = stored.store.tensors(), want = plain.store.tensors();
-    for (const auto& [name, x] : got) {
-      ASSERT_EQ(x.type(), stored.store.find(name).storage());
-      // Drawn in double: rounded once, not by way of float; so one unit of the last place may lie between.
-      const Tensor again = want.at(name).cast(x.type()).cast(Type::f64), numbers = x.cast(Type::f64);
-      for (Index i = 0; i < x.size(); ++i)
-        EXPECT_NEAR(numbers.data<double>()[i], again.data<double>()[i], std::abs(numbers.data<double>()[i]) / 128) << name;
-    }
-    // From every floating type, and back.
-    for (const Type from : {Type::f32, Type::f64, Type::bf16, Type::f16}) {
-      Tensors numbers;
-      for (const auto& [name, x] : want) numbers.emplace(name, x.cast(from));
-      stored.store.assign(numbers);
-      const Tensors held = stored.store.tensors();
-      const Tensor &k = held.at("k"), rounded = numbers.at("k").cast(type);
-      EXPECT_TRUE(std::equal(k.bytes(), k.bytes() + 40, rounded.bytes())) << name_of(from);
-    }
-    stored.store.freeze([](const std::string&) { return false; });
-    EXPECT_FALSE(stored.block.wanted());
-  }
-}
-
-TEST(StoredParameters, AreReadByProducts) {
-  Context context(1);
-  std::vector<float> numbers(2 * 7 * 2 * 5);
-  Rng rng(8);
-  for (float& x : numbers) x = float(rng.normal());
-  for (const Type type : {Type::bf16, Type::f16}) {
-    Stored stored(type), wide(Type::f32);
-    wide.store.assign(stored.store.tensors());
-    std::vector<std::vector<float>> seen;
-    for (const Stored* weights : {&stored, &wide}) {
-      Tape<float> tape(context);
-      const Var<float> x = tape.input(contiguous(numbers.data(), {2, 7, 2, 5}), true);
-      const Var<float> y = ops::head_linear(tape, x, weights->heads);
-      const Var<float> first = Tape<float>::part(x, slice(x.value, 2, 0, 1)), z = ops::linear(tape, first, weights->block);
-      auto& all = seen.emplace_back(y.value.data, y.value.data + y.value.size());
-      all.insert(all.end(), z.value.data, z.value.data + z.value.size());
-      EXPECT_EQ(z.value(1, 6, 0, 3), 0.0f) << "a part without a name is zero";
-      tape.backward(y);
-      const View<const float, 4> dx = tape.arrived(x);
-      all.insert(all.end(), dx.data, dx.data + dx.size());
-    }
-    EXPECT_EQ(seen[0], seen[1]) << name_of(type);
-  }
-}
-
-TEST(StoredParameters, AreOfTypesThatCanBeWidened) {
-  EXPECT_EQ(error_of([] { const Parameters<float> store(Type::i64); }),
-            "parameters: expected matrices stored as F32, BF16 or F16, got I64");
-  EXPECT_EQ(error_of([] { const Parameters<float> store(Type::f64); }),
-            "parameters: expected matrices stored as F32, BF16 or F16, got F64");
-  EXPECT_EQ(error_of([] { const Parameters<double> store(Type::bf16); }),
-            "parameters: expected matrices stored as F64, got BF16");
-  Stored stored(Type::bf16);
-  Tensors numbers = stored.store.tensors();
-  numbers["q"] = Tensor(Type::i64, {3, 5});
-  EXPECT_EQ(error_of([&] { stored.store.assign(numbers); }), "parameters: expected q as F32, F64, BF16 or F16, got I64");
-}
-
-TEST(StoredParameters, AreSavedAndLoadedAsTheyAre) {
-  const tests::TemporaryFolder folder;
-  const std::string path = folder.path / "parameters.safetensors";
-  Stored stored(Type::bf16), again(Type::bf16);
-  stored.store.save(path);
-  initialise(again.store, 5);
-  again.store.load(path);
-  const Tensors want = stored.store.tensors(), got = again.store.tensors();
-  for (const auto& [name, x] : want)
-    EXPECT_TRUE(std::equal(x.bytes(), x.bytes() + x.size() * bytes_of(x.type()), got.at(name).bytes())) << name;
-}
-
 /// The rows of q [2, 3] and k [4, 3] below each other.
 struct GivenRows {
   std::shared_ptr<std::vector<double>> numbers = std::make_shared<std::vector<double>>(18);
@@ -225,6 +137,15 @@ TEST(GivenNumbers, StayWhereTheyAre) {
   store.assign(rows.views());
   EXPECT_EQ(store.find("k").values()[0], 7);
   EXPECT_EQ(store.own_bytes(), 0);
+}
+
+TEST(GivenNumbers, AreLookedForUntilAllHaveTheirs) {
+  const GivenRows rows;
+  Parameters<double> store(Type::f64, {rows.views(), rows.numbers});
+  (void)store.add({.name = "q", .shape = {2, 3}});
+  store.assign(TensorViews{{"q", rows.views().at("q")}});
+  EXPECT_NE(store.add({.name = "k", .shape = {4, 3}}).numbers().data, rows.views().at("k").data);
+  EXPECT_EQ(store.own_bytes(), 12 * Index(sizeof(double)));
 }
 
 TEST(GivenNumbers, AreCopiedWhereTheyDoNotFit) {
