@@ -2,7 +2,7 @@
 # compiled here with coverage and sanitizers, and nothing else, since that takes minutes; what they call comes from the release library.
 set(ISOMER_FUZZ_LIBRARY ${PROJECT_SOURCE_DIR}/build/libisomer.a CACHE FILEPATH "The library, as `make build` makes it")
 file(GLOB READERS CONFIGURE_DEPENDS isomer/models/config*.cc isomer/models/tokenizer*.cc isomer/models/tokenizers/*.cc
-     isomer/models/byte_pairs*.cc)
+     isomer/models/byte_pairs*.cc isomer/models/foreign/*.cc)
 foreach(name IN ITEMS base/error base/settings base/suggest base/tensor base/tensor_view io/gguf io/gguf_dequantise
                       io/gguf_header io/idx io/json io/mapping io/safetensors io/safetensors_header io/unicode io/utf8)
   list(APPEND READERS isomer/${name}.cc)

@@ -248,6 +248,24 @@ def foreign(top):
     expect(words.returncode == 0 and json.loads(words.stdout)["rows"][0]["loss"] > 0, words.stdout + words.stderr)
     alone = isomer("eval", goldens / "foreign" / "llama")
     expect(alone.returncode == 2 and "a model of no run has no task of its own, expected --task" in alone.stderr, alone.stderr)
+    table, rows = top / "known.csv", top / "asked.csv"
+    table.write_text("a,kind,b\n1,x,10\n2,y,30\n6,x,20\n3,y,60\n4,,5\n")
+    rows.write_text("b,a,kind\n5,4,x\n,2,y\n")
+    tabular = ["classify", goldens / "foreign" / "tabpfn", "--table", table, "--label", "kind"]
+    own, other = isomer(*tabular, "--json"), isomer(*tabular, "--rows", rows, "--json")
+    own, other = (json.loads(said.stdout)["rows"] for said in (own, other))
+    expect([row["row"] for row in own] == [5] and "is" not in own[0] and own[0]["label"] in "xy" and own[0]["probability"] >= 0.5, own)
+    expect([row["is"] for row in other] == ["x", "y"] and abs(other[0]["probability"] - own[0]["probability"]) < 1e-6, (own, other))
+    said = isomer(*tabular, "--rows", rows).stdout.splitlines()
+    right = sum(row["label"] == row["is"] for row in other)
+    expect(said[-1] == f"accuracy {right / 2:.4f} ({right} of 2)", said)
+    for options, error in {("--text", "a"): "expected --table, got none",
+                           ("--table", rows, "--label", "kind"): "--table: expected rows without a kind, or --rows, got none",
+                           ("--table", rows, "--label", "a"): f"{rows}: row 1: expected a number or nothing in the column kind, got x"}.items():
+        refused = isomer("classify", goldens / "foreign" / "tabpfn", *options)
+        expect(refused.returncode == 2 and refused.stderr.endswith(error + "\n"), refused.stderr)
+    refused = isomer("classify", goldens / "foreign" / "bert-classifier", "--table", table)
+    expect(refused.returncode == 2 and "expected a model of tables for --table, got a encoder" in refused.stderr, refused.stderr)
     vision = isomer("run", goldens / "foreign" / "vit", "--prompt", "3")
     expect(vision.returncode == 2 and "isomer classify and isomer logits run others" in vision.stderr, vision.stderr)
 

@@ -87,6 +87,22 @@ def kda(q, k, v, g, beta, A_log, dt_bias, allow_neg_eigval=False, **_):
     return naive_recurrent_kda(l2(q), l2(k), v, naive_kda_gate(g, A_log, dt_bias), beta)
 
 
+def rwkv7(r, w, k, v, a, b, scale, **_):
+    from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
+    scaled = r * (scale * r.shape[-1] ** 0.5)  # it divides by that itself
+    return heads_first(dplr_recurrence)(scaled, k, v, a, b, w)[0].transpose(1, 2), None
+
+
+def token_shift(x, cu_seqlens=None, **_):
+    from fla.modules.token_shift import token_shift_ref
+    return token_shift_ref(x, cu_seqlens), None
+
+
+def group_norm(self, x):
+    rows = x.unflatten(-1, (self.num_groups, -1))
+    return F.layer_norm(rows, rows.shape[-1:], eps=self.eps).flatten(-2) * self.weight + self.bias
+
+
 def rms_norm_linear(x, norm_weight, norm_bias, linear_weight, linear_bias, eps=1e-5, **_):
     return F.linear(rms(x, norm_weight, eps), linear_weight, linear_bias)
 
@@ -96,7 +112,9 @@ def patch():
     import fla.modules
     import fla.modules.activations
     import fla.modules.mlp
-    from fla.layers import delta_net, gated_deltanet, gla as gla_layer, hgrn2, kda as kda_layer, multiscale_retention
+    import fla.models.rwkv7.modeling_rwkv7 as rwkv7_model
+    from fla.layers import delta_net, gated_deltanet, gla as gla_layer, hgrn2, kda as kda_layer, multiscale_retention, rwkv7 as rwkv7_layer
+    from fla.ops.rwkv7 import fused_addcmul, fused_k_update, gate_output_correction
     fla.modules.RMSNorm.forward = rms_norm
     fla.modules.LayerNorm.forward = layer_norm
     fla.modules.FusedRMSNormGated.forward = gated_norm
@@ -116,3 +134,9 @@ def patch():
             assert hasattr(layer, name), name
             setattr(layer, name, function)
     hgrn2.swish, hgrn2.rms_norm_linear = F.silu, rms_norm_linear
+    fla.modules.GroupNorm.forward = group_norm
+    rwkv7_model.token_shift = rwkv7_layer.token_shift = token_shift
+    rwkv7_layer.chunk_rwkv7, rwkv7_layer.l2_norm = rwkv7, l2
+    rwkv7_layer.fused_addcmul_rwkv7, rwkv7_layer.fused_k_rwkv7 = fused_addcmul.torch_addcmul_rwkv7, fused_k_update.k_update_ref
+    rwkv7_layer.gate_output_correction = gate_output_correction.gate_output_correction_ref
+    fla.modules.activations.ACT2FN["sqrelu"] = lambda x: F.relu(x).square()

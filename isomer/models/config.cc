@@ -12,11 +12,11 @@ namespace isomer {
 
 namespace {
 // In the order of ModelKind.
-constexpr std::array<std::string_view, 8> kKinds{"language",   "classifier",  "encoder", "vision",
-                                                 "regression", "autoencoder", "masked",  "embedding"};
+constexpr std::array<std::string_view, 9> kKinds{"language",    "classifier", "encoder",   "vision", "regression",
+                                                 "autoencoder", "masked",     "embedding", "table"};
 constexpr std::array<std::string_view, 3> kPools{"mean", "first", "last"};
 // Far above what fits into memory, and far below where products of two overflow.
-constexpr Index kLargestWidth = Index{1} << 20, kMostLayers = 4096, kMost = Index{1} << 31;
+constexpr Index kLargestWidth = Index{1} << 20, kLargestHidden = Index{1} << 26, kMost = Index{1} << 31;
 
 void check_size(const char* what, Index size, Index least, Index most) {
   require(size >= least && size <= most, "model", "expected ", what, " from ", least, " to ", most, ", got ", size);
@@ -32,7 +32,7 @@ bool may_see_all(const LayerConfig& layer, const Place& place) {
 
 bool sees_all(ModelKind kind) {
   using enum ModelKind;
-  return kind == encoder || kind == vision || kind == masked || kind == embedding;
+  return kind == encoder || kind == vision || kind == masked || kind == embedding || kind == table;
 }
 
 graph::Graph build(const ModelConfig& config, Index layer) {
@@ -58,7 +58,8 @@ std::string_view name_of(ModelKind kind) { return kKinds[std::size_t(kind)]; }
 ModelKind model_kind_named(std::string_view name) { return ModelKind(position_of("model kind", name, kKinds)); }
 
 bool labels_tokens(ModelKind kind) {
-  return kind == ModelKind::language || kind == ModelKind::autoencoder || kind == ModelKind::masked;
+  using enum ModelKind;
+  return kind == language || kind == autoencoder || kind == masked || kind == table;
 }
 
 std::string_view name_of(Pool pool) { return kPools[std::size_t(pool)]; }
@@ -68,6 +69,7 @@ Pool pool_named(std::string_view name) { return Pool(position_of("pool", name, k
 Index labels_of(const ModelConfig& config) {
   if (config.kind == ModelKind::regression) return config.outputs;
   if (config.kind == ModelKind::embedding) return 0;
+  if (config.kind == ModelKind::table) return config.classes;
   return labels_tokens(config.kind) && (config.tied || config.classes == 0) ? config.vocabulary : config.classes;
 }
 
@@ -81,12 +83,14 @@ void check(const ModelConfig& config) {
   check_size("outputs", config.outputs, 0, kMost);
   check_size("a length", config.length, 0, kMost);
   check_size("types", config.types, 0, kMost);
-  check_size("mlp_hidden", config.mlp_hidden, 0, kMost);
+  check_size("mlp_hidden", config.mlp_hidden, 0, kLargestHidden);
+  check_size("head_hidden", config.head_hidden, 0, kLargestHidden);
   const char* kind = name_of(config.kind).data();
   const bool of_tokens = labels_tokens(config.kind);
   require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
           config.vocabulary, " and ", config.features);
-  require(!of_tokens || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);
+  require(config.kind != table || config.features > 0, kind, "expected vectors, got tokens");
+  require(!of_tokens || config.kind == table || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);
   require(!config.positions || config.length > 0, kind, "expected the length of a sequence, got 0");
   require(labels_of(config) > 0 || config.kind == embedding, kind, "expected ", config.kind == regression ? "outputs" : "classes",
           ", got 0");
@@ -108,23 +112,29 @@ void check(const ModelConfig& config) {
   require(std::isfinite(config.embedding_scale), "embedding_scale", "expected a number, got ", config.embedding_scale);
   require(config.types == 0 || config.vocabulary > 0, "types", "expected tokens that have them, got vectors");
   require(!config.head_transform || config.kind == masked, "head_transform", "expected a masked model, got one of kind ", kind);
+  require(config.kind != table || !config.tied, kind, "expected tied=false, for rows have no embedding");
+  require(config.kind != table || !config.class_token, kind, "expected no class_token");
+  require(config.head_hidden == 0 ||
+              (!config.head_transform && !(of_tokens && config.tied) && config.kind != embedding && config.kind != regression),
+          "head_hidden", "expected a head of its own that has labels and no head_transform");
   require(!config.class_token || sees_all(config.kind), "class_token", "expected a model that sees all tokens, got one of kind ",
           kind);
 }
 
 BlockOptions block_options(const ModelConfig& config, Index layer) {
   return {.norm = {.kind = config.norm, .eps = config.norm_eps},
-          .mlp = mlp_options(config),
+          .mlp = mlp_options(config, layer),
           .place = config.layers[std::size_t(layer)].norm_place.value_or(config.norm_place),
           .scale = config.layer_scale};
 }
 
-MlpOptions mlp_options(const ModelConfig& config) {
+MlpOptions mlp_options(const ModelConfig& config, Index layer) {
   return {.kind = config.mlp,
           .hidden = config.mlp_hidden > 0 ? config.mlp_hidden : Index(std::llround(config.mlp_factor * double(config.width))),
           .bias = config.mlp_bias,
           .deviation = config.deviation,
-          .down_deviation = config.deviation / std::sqrt(2.0 * double(config.layers.size()))};
+          .down_deviation = config.deviation / std::sqrt(2.0 * double(config.layers.size())),
+          .rest = 1 - double(layer) / double(config.layers.size())};
 }
 
 graph::Graph layer_graph(const ModelConfig& config, Index layer) {

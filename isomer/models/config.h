@@ -27,7 +27,9 @@ namespace isomer {
 ///   autoencoder  a label at every token, decoded from the last token alone (compression of MAD, Poli et al. 2024)
 ///   masked       a label at every token, from all tokens (BERT)
 ///   embedding    an encoder whose output is the vector that it reads for the sequence, of length one; it has no labels
-enum class ModelKind : std::uint8_t { language, classifier, encoder, vision, regression, autoencoder, masked, embedding };
+///   table        a label at every row of a table, from those of its first rows, which are given and all that any row looks at
+///                (TabPFN, Hollmann et al. 2022)
+enum class ModelKind : std::uint8_t { language, classifier, encoder, vision, regression, autoencoder, masked, embedding, table };
 [[nodiscard]] std::string_view name_of(ModelKind kind);
 /// Throws Error naming the nearest when there is none of that name.
 [[nodiscard]] ModelKind model_kind_named(std::string_view name);
@@ -70,6 +72,7 @@ struct ModelConfig {
   bool pooler = false;            // of that vector, tanh(W x + b) is read
   bool head_transform = false;    // masked: labels are read from norm(gelu(W x + b)), exact GELU
   bool head_bias = false;         // of labels of tokens; those of sequences have one
+  Index head_hidden = 0;          // if not 0, labels are read from gelu(W x + b) of so many numbers, exact GELU
   double deviation = kDeviation;  // of weights at the start, unless their mixer says otherwise
   double qk_identity = 0;         // such q and k start with so much of the unit matrix too: like tokens attend to each other
   Index vocabulary = 0;           // different tokens; 0: the inputs are vectors
@@ -80,6 +83,8 @@ struct ModelConfig {
   std::vector<std::string> labels = {};  // their names; empty: they have none
 };
 
+/// Layers that a model may have.
+inline constexpr Index kMostLayers = 4096;
 /// Layers between the last token and the labels of an autoencoder.
 inline constexpr Index kDecoderLayers = 2;
 
@@ -90,8 +95,8 @@ void check(const ModelConfig& config);
 /// all branches starts as one (Radford et al. 2019; the MQAR models of Arora et al. 2023). With qk_identity, scores start near
 /// those of equal projections (mimetic initialisation, Trockman and Kolter 2023).
 [[nodiscard]] graph::Graph layer_graph(const ModelConfig& config, Index layer);
-/// The MLP of every layer, and what stands around it and the mixer in one.
-[[nodiscard]] MlpOptions mlp_options(const ModelConfig& config);
+/// The MLP, which is the same in every layer but for what it starts with, and what stands around it and the mixer in one.
+[[nodiscard]] MlpOptions mlp_options(const ModelConfig& config, Index layer = 0);
 [[nodiscard]] BlockOptions block_options(const ModelConfig& config, Index layer);
 /// Rows of the output projection.
 [[nodiscard]] Index labels_of(const ModelConfig& config);

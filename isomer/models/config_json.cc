@@ -88,6 +88,7 @@ void each_later(Config& config, F take) {
   take("pooler", config.pooler, none);
   take("head_transform", config.head_transform, none);
   take("head_bias", config.head_bias, none);
+  take("head_hidden", config.head_hidden, none);
 }
 
 template <class T>

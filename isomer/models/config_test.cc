@@ -82,9 +82,8 @@ TEST(ModelConfig, SaysWhatIsWrongWithAFile) {
             "a/config.json: width: expected a whole number, got 18446744073709551615");
   EXPECT_EQ(error_with("\"width\": 8", "\"width\": -8"), "a/config.json: model: expected a width from 1 to 1048576, got -8");
   EXPECT_EQ(error_with("\"kind\": \"language\"", "\"kind\": \"langauge\""),
-            "a/config.json: model kind: expected language, classifier, encoder, vision, regression, autoencoder, masked or "
-            "embedding, got "
-            "langauge, did you mean language?");
+            "a/config.json: model kind: expected language, classifier, encoder, vision, regression, autoencoder, masked, "
+            "embedding or table, got langauge, did you mean language?");
   EXPECT_EQ(error_with("\"preset\": \"gla\"", "\"preset\": \"glas\"").find("a/config.json: "), 0);
   EXPECT_EQ(error_with("{", "{\"labels\": [1],"), "a/config.json: labels: expected a list of texts, got [1]");
   EXPECT_EQ(error_with("{", "{\"labels\": 1,"), "a/config.json: labels: expected a list of texts, got 1");
@@ -127,6 +126,29 @@ TEST(ModelConfig, IsRefusedWhenNoModelCanBeMadeOfIt) {
   ModelConfig other = small_config(language);
   other.norm = Norm::l2;
   EXPECT_EQ(error_of([&] { (void)to_json(other); }), "norm: expected rms or layer, got l2");
+}
+
+TEST(ModelConfig, OfATableHasVectorsClassesAndAHeadOfItsOwn) {
+  const ModelConfig table{.kind = ModelKind::table,
+                          .width = 8,
+                          .layers = {{"softmax"}},
+                          .tied = false,
+                          .head_hidden = 4,
+                          .classes = 3,
+                          .features = 5};
+  EXPECT_EQ(error_of([&] { check(table); }), "no error");
+  EXPECT_EQ(to_json(model_config(to_json(table), "config.json")), to_json(table));
+  const auto error = [&](const auto& change) {
+    ModelConfig config = table;
+    change(config);
+    return error_of([&] { check(config); });
+  };
+  EXPECT_EQ(error([](ModelConfig& c) { c.tied = true; }), "table: expected tied=false, for rows have no embedding");
+  EXPECT_EQ(error([](ModelConfig& c) { c.features = 0, c.vocabulary = 4; }), "table: expected vectors, got tokens");
+  EXPECT_EQ(error([](ModelConfig& c) { c.classes = 0; }), "table: expected classes, got 0");
+  EXPECT_EQ(error([](ModelConfig& c) { c.class_token = true; }), "table: expected no class_token");
+  EXPECT_EQ(error([](ModelConfig& c) { c.kind = ModelKind::embedding; }),
+            "head_hidden: expected a head of its own that has labels and no head_transform");
 }
 
 TEST(ModelConfig, EncodersSeeTheWholeSequenceWhereTheirMixersCan) {

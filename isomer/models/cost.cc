@@ -51,6 +51,12 @@ ModelCost layer(const ModelConfig& config, Index at, Index T, std::set<std::stri
   const double hidden = double(hidden_size(mlp_options(config), config.width));
   cost.kept_floats += residual + double(config.width) + hidden * matrices;
   cost += products(matrices * config.width * Index(hidden));
+  // The mix with the token before.
+  if (config.mlp == MlpKind::channel_mix)
+    cost += {.parameters = config.width,
+             .flops_per_token = 3 * double(config.width) + 2 * hidden,
+             .state_floats = config.width,
+             .kept_floats = 2 * double(config.width)};
   if (config.mlp_bias) cost.parameters += (matrices - 1) * Index(hidden) + config.width;
   return cost;
 }
@@ -88,10 +94,13 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
     cost += norm(config);
     cost += products((D + 1) * D);
   }
-  if (!tokens || !config.tied) cost.parameters += labels * (tokens ? D : D + 1);
+  if (config.kind == ModelKind::table) cost += products(2 * D);
+  if (config.head_hidden > 0) cost += products((D + 1) * config.head_hidden);
+  const Index read = config.head_hidden > 0 ? config.head_hidden : D;
+  if (!tokens || !config.tied) cost.parameters += labels * (tokens ? read : read + 1);
   if (tokens && config.head_bias) cost.parameters += labels;
   // One row of logits a sequence costs next to nothing.
-  if (tokens) cost.flops_per_token += 2 * double(labels) * double(D);
+  if (tokens) cost.flops_per_token += 2 * double(labels) * double(read);
   return cost;
 }
 

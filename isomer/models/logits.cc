@@ -41,6 +41,7 @@ class Request {
     else
       read_inputs(in);
     if (in.contains("types")) read_types(in);
+    if (config.kind == ModelKind::table) read_known(in);
     if (in.contains("mask")) read_mask(in);
     if (in.contains("offsets")) read_offsets(in);
     if (in.contains("targets")) read_targets(in);
@@ -54,6 +55,7 @@ class Request {
     if (config_.kind == ModelKind::vision || (config_.kind == ModelKind::embedding && config_.features > 0))
       known.emplace_back("pixels");
     if (config_.types > 0) known.emplace_back("types");
+    if (config_.kind == ModelKind::table) known.emplace_back("known");
     if (pooled()) known.emplace_back("mask");
     if (config_.kind == ModelKind::language) known.emplace_back("offsets");
     for (const auto& [name, tensor] : in)
@@ -84,6 +86,12 @@ class Request {
     input_.B = inputs.shape()[0];
     input_.T = inputs.shape()[1];
     input_.inputs = floats(inputs);
+  }
+
+  void read_known(const Tensors& in) {
+    const Tensor& known = expect(in, "known", Type::f32, "[B, n]");
+    require(known.shape()[0] == input_.B, "known", "expected labels of ", input_.B, " tables, got ", known.shape()[0]);
+    input_.known = floats(known);
   }
 
   void read_pixels(const Tensors& in) {

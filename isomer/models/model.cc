@@ -19,9 +19,9 @@ namespace isomer {
 
 namespace {
 template <class T>
-Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, Index rows, const ModelConfig& config, Reader reader) {
-  return parameters.add({.name = name, .shape = {rows, config.width}, .init = graph::normal(config.deviation), .reader = reader})
-      .var;
+Var<T> matrix_parameter(Parameters<T>& parameters, const char* name, std::vector<Index> shape, const ModelConfig& config,
+                        Reader reader) {
+  return parameters.add({.name = name, .shape = std::move(shape), .init = graph::normal(config.deviation), .reader = reader}).var;
 }
 
 template <class T>
@@ -60,6 +60,7 @@ ModelInput part_of(const ModelInput& in, Index first, Index count) {
           .targets = cut(in.targets),
           .lengths = cut(in.lengths),
           .types = cut(in.types),
+          .known = cut(in.known),
           .offsets = in.offsets};
 }
 
@@ -72,8 +73,9 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
   else
     input_.emplace(parameters, "input", config.features, D,
                    typename Linear<T>::Options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(config.features)))});
-  if (config.class_token) class_token_ = matrix_parameter(parameters, "class_token", 1, config, Reader::any);
-  if (config.positions) positions_ = matrix_parameter(parameters, "positions.weight", config.length, config, Reader::any);
+  if (config.kind == ModelKind::table) known_.emplace(parameters, "known", 1, D, typename Linear<T>::Options{.bias = true});
+  if (config.class_token) class_token_ = matrix_parameter(parameters, "class_token", {1, D}, config, Reader::any);
+  if (config.positions) positions_ = matrix_parameter(parameters, "positions.weight", {config.length, D}, config, Reader::any);
   if (config.types > 0) types_.emplace(parameters, "types", config.types, D, graph::normal(config.deviation));
   const NormOptions norm{.kind = config.norm, .eps = config.norm_eps};
   if (config.front_norm) front_norm_.emplace(parameters, "front_norm", D, norm);
@@ -93,8 +95,11 @@ Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(
     transform_.emplace(Decoder{{parameters, "transform.norm", D, norm}, {parameters, "transform.linear", D, D, dense}});
   const bool of_tokens = labels_tokens(config.kind);
   if (config.kind == ModelKind::embedding) return;
-  head_ = of_tokens && config.tied ? embedding_->weight()
-                                   : matrix_parameter(parameters, "head.weight", labels_of(config), config, Reader::products);
+  if (config.head_hidden > 0) head_hidden_.emplace(parameters, "head_hidden", D, config.head_hidden, dense);
+  const Index read = config.head_hidden > 0 ? config.head_hidden : D;
+  head_ = of_tokens && config.tied
+              ? embedding_->weight()
+              : matrix_parameter(parameters, "head.weight", {labels_of(config), read}, config, Reader::products);
   if (of_tokens && !config.head_bias) return;
   head_bias_ =
       parameters.add({.name = "head.bias", .shape = {labels_of(config)}, .init = graph::constant(0), .decay = Decay::no}).var;
@@ -104,12 +109,15 @@ template <class T>
 std::vector<const graph::Graph*> Model<T>::graphs() const {
   std::vector<const graph::Graph*> all;
   for (const Block<T>& block : blocks_) all.push_back(&block.mixer().graph());
+  for (const Block<T>& block : blocks_)
+    if (block.mlp_graph() != nullptr) all.push_back(block.mlp_graph());
   return all;
 }
 
 template <class T>
 void Model<T>::link_blocks() {
-  const std::vector<const graph::Graph*> all = graphs();
+  std::vector<const graph::Graph*> all = graphs();
+  all.resize(blocks_.size());
   links_.resize(all.size());
   for (std::size_t layer = 0; layer < all.size(); ++layer) {
     links_[layer].from = links_of(all, layer);
@@ -147,6 +155,14 @@ void Model<T>::check_input(const ModelInput& in, const States* states) const {
   if (embedding_) expect_size("tokens", in.tokens.size(), tokens);
   if (input_) expect_size("numbers as inputs", in.inputs.size(), tokens * config_.features);
   if (!in.types.empty()) expect_size("types", in.types.size(), tokens);
+  if (config_.kind == ModelKind::table) {
+    const Index rows = Index(in.known.size()) / in.B;
+    require(rows > 0 && rows <= in.T && Index(in.known.size()) == rows * in.B, "model",
+            "expected labels of the first rows, as many of each of ", in.B, " tables of ", in.T, ", got ", in.known.size());
+    require(in.lengths.empty(), "model", "expected tables without padding, got lengths");
+  } else {
+    require(in.known.empty(), "model", "expected a table for labels that are known, got a model of kind ", name_of(config_.kind));
+  }
   for (const std::int64_t type : in.types)
     require(type >= 0 && type < config_.types, "model", "expected types below ", config_.types, ", got ", type);
   if (!in.lengths.empty()) expect_size("lengths", in.lengths.size(), in.B);
@@ -157,8 +173,8 @@ void Model<T>::check_input(const ModelInput& in, const States* states) const {
             name_of(config_.kind));
   const auto parts = sequences("model", in.B, in.T, in.offsets);
   if (states != nullptr)
-    require(states->size() == blocks_.size() && states->front().batch() == Index(parts.size()), "model", "expected states of ",
-            blocks_.size(), " layers and ", parts.size(), " sequences, got ", states->size(), " and ",
+    require(states->size() == this->states() && states->front().batch() == Index(parts.size()), "model", "expected states of ",
+            this->states(), " layers and ", parts.size(), " sequences, got ", states->size(), " and ",
             states->empty() ? 0 : states->front().batch());
   for (std::size_t i = 0; positions_.present() && i < parts.size(); ++i) {
     const Index end = parts[i].length + (states == nullptr ? 0 : Index((*states)[0].positions()[i]));
@@ -193,10 +209,20 @@ Var<T> Model<T>::placed(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> t
 }
 
 template <class T>
+Var<T> Model<T>::with_known(Tape<T>& tape, Var<T> x, const ModelInput& in) const {
+  const Index rows = Index(in.known.size()) / in.B, others = in.T - rows;
+  const Var<T> known = (*known_)(tape, values<T>(tape, in.known, {in.B, rows, 1, 1})),
+               none = tape.make({1, 1, 1, config_.width}, {});
+  std::fill_n(none.value.data, config_.width, T(0));
+  return ops::add(tape, x, ops::append_tokens(tape, known, none, {in.B, others, 1, config_.width}));
+}
+
+template <class T>
 Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Along& along) const {
   const Pass& pass = along.pass;
   Var<T> x = embedding_ ? (*embedding_)(tape, contiguous(in.tokens.data(), {in.B, in.T}))
                         : (*input_)(tape, values<T>(tape, in.inputs, {in.B, in.T, 1, config_.features}));
+  if (known_) x = with_known(tape, x, in);
   Sequences places{.offsets = along.offsets};
   if (along.states != nullptr) places.positions = (*along.states)[0].positions();
   x = placed(tape, x, in.types, places);
@@ -219,20 +245,24 @@ template <class T>
 Var<T> Model<T>::run_block(Tape<T>& tape, const Flow& flow, std::size_t layer, const Along& along) const {
   const Pass& pass = along.pass;
   StateValues<T>* state = along.states != nullptr ? &(*along.states)[layer] : nullptr;
+  StateValues<T>* mlp = along.states != nullptr ? mlp_state(*along.states, layer) : nullptr;
   const DropoutOptions dropout{.rate = pass.dropout ? config_.dropout : 0,
                                .seed = pass.seed,
                                .stream = pass.step * std::uint64_t(streams()) + 1 + 2 * layer,
                                .first = pass.first * flow.in[0].dim(1) * config_.width};
   const auto forward = [block = &blocks_[layer], window = pass.window, hidden = pass.hidden, offsets = along.offsets,
-                        lengths = along.lengths, state, dropout](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
+                        lengths = along.lengths, seen = along.seen, state, mlp,
+                        dropout](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
     out[0] = block->forward(on, in[0], dropout,
                             {.taken = in.subspan(1),
                              .given = out.subspan(1),
                              .offsets = offsets,
                              .lengths = lengths,
                              .window = window,
+                             .seen = seen,
                              .hidden = hidden,
-                             .state = state});
+                             .state = state},
+                            mlp);
   };
   // A state goes on, so that a block that carries one runs once.
   if (state != nullptr || (tape.recording() && !pass.recompute))
@@ -253,10 +283,11 @@ template <class T>
 ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass, States* states) const {
   check_input(in, states);
   check_targets(in);
-  const Along along{pass, kept(tape, in.offsets), kept_lengths(tape, in), states};
+  const Along along{pass, kept(tape, in.offsets), kept_lengths(tape, in), states, Index(in.known.size()) / in.B};
   const Var<T> x = blocks(tape, front(tape, in, along), along);
   switch (config_.kind) {
     case ModelKind::language:
+    case ModelKind::table:
     case ModelKind::masked: return read_labels(tape, transformed(tape, normed(tape, x)), in, pass);
     case ModelKind::autoencoder: return read_labels(tape, decoded(tape, normed(tape, x)), in, pass);
     case ModelKind::regression: return read_targets(tape, normed(tape, last_token(x)), in, pass);
@@ -267,10 +298,11 @@ ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass
 template <class T>
 ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass& pass) const {
   check_input(in);
-  const Along along{pass, kept(tape, in.offsets), kept_lengths(tape, in)};
+  const Along along{pass, kept(tape, in.offsets), kept_lengths(tape, in), nullptr, Index(in.known.size()) / in.B};
   const Var<T> hidden = normed(tape, blocks(tape, front(tape, in, along), along));
   switch (config_.kind) {
     case ModelKind::language:
+    case ModelKind::table:
     case ModelKind::masked: return {hidden, projected(tape, transformed(tape, hidden))};
     case ModelKind::embedding: return {hidden, ops::norm(tape, pooled(tape, hidden, in), {.kind = Norm::l2, .eps = 1e-12})};
     case ModelKind::autoencoder: return {hidden, projected(tape, decoded(tape, hidden))};
@@ -291,7 +323,7 @@ std::string Model<T>::first_not_finite(Tape<T>& tape, const ModelInput& in, cons
   tape.clear();
   const typename Tape<T>::Scope scope(tape);
   return tape.without_recording([&]() -> std::string {
-    const Along along{pass, in.offsets, kept_lengths(tape, in)};
+    const Along along{pass, in.offsets, kept_lengths(tape, in), nullptr, Index(in.known.size()) / in.B};
     Var<T> x = front(tape, in, along);
     if (!finite(x)) return name_of_front();
     const std::span<Flow> all = flows(tape);
@@ -313,8 +345,9 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
     if (name.starts_with("layers." + std::to_string(layer) + ".")) return name_of_layer(layer);
   if (name.starts_with("shared.")) return "the layers with " + name;
-  const bool front = std::ranges::any_of(std::array{"embedding.", "input.", "class_token", "positions.", "types.", "front_norm."},
-                                         [&](const char* start) { return name.starts_with(start); });
+  const bool front =
+      std::ranges::any_of(std::array{"embedding.", "input.", "class_token", "positions.", "types.", "front_norm.", "known."},
+                          [&](const char* start) { return name.starts_with(start); });
   return front ? name_of_front() : "the output";
 }
 
@@ -324,7 +357,7 @@ void Model<T>::visit_blocks(Tape<T>& tape, const ModelInput& in, const Visit& vi
   const typename Tape<T>::Scope scope(tape);
   tape.without_recording([&] {
     const Pass plain;
-    const Along along{plain, in.offsets, kept_lengths(tape, in)};
+    const Along along{plain, in.offsets, kept_lengths(tape, in), nullptr, Index(in.known.size()) / in.B};
     Var<T> x = front(tape, in, along);
     const std::span<Flow> all = flows(tape);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {

@@ -6,10 +6,10 @@
 //   initialise(parameters, seed);
 //   Executor<float> executor(model, context);                       // executor.h: runs it
 //
-// Names of parameters: embedding.weight or input.{weight,bias}, class_token, positions.weight, types.weight, front_norm.… (where
-// there are any), layers.N.{norm1,mixer,norm2,mlp}.… (nn/block.h), shared.PRESET.… (what layers of a preset have in common),
-// norm.weight, decoder.N.… (autoencoder), pooler.…, transform.{linear,norm}.… (of a masked model's head), head.weight (head.bias
-// unless the head is one of tokens without). The head of a tied model is the embedding.
+// Names of parameters: embedding.weight or input.{weight,bias}, class_token, positions.weight, types.weight, front_norm.…,
+// known.{weight,bias} (where there are any), layers.N.{norm1,mixer,norm2,mlp}.… (nn/block.h), shared.PRESET.… (what layers of a
+// preset have in common), norm.weight, decoder.N.… (autoencoder), pooler.…, transform.{linear,norm}.… (of a masked model's head),
+// head_hidden.…, head.weight (head.bias unless the head is one of tokens without). The head of a tied model is the embedding.
 //
 // A model is weights and never changes as it runs, and it stays where it is. What a pass computes is the tape's, what a stream
 // remembers is the state's: any number of threads may run one model, each on tapes and states of its own, as long as none of them
@@ -24,27 +24,11 @@
 #include "isomer/autograd/sequences.h"
 #include "isomer/models/config.h"
 #include "isomer/models/links.h"
+#include "isomer/models/model_input.h"
 #include "isomer/models/model_state.h"
 #include "isomer/nn/block.h"
 
 namespace isomer {
-
-struct ModelInput {
-  Index B = 0, T = 0;
-  std::span<const std::int64_t> tokens = {};  // [B, T]
-  std::span<const std::int64_t> labels = {};  // [B, T], or [B] where a sequence has one; negative ones do not count
-  std::span<const float> inputs = {};         // [B, T, features]
-  std::span<const float> targets = {};        // [B, outputs]
-  std::span<const Index> lengths = {};        // [B], tokens before the padding, which nothing sees; empty: all
-  std::span<const std::int64_t> types = {};   // [B, T], below config.types; empty: 0
-  // Language models: [n + 1], from 0 to T and never decreasing: n sequences packed into one row, which do not see each other.
-  std::span<const std::int64_t> offsets = {};
-};
-
-/// What the mean of a loss is taken over: the labels that count, or the sequences of a regression.
-[[nodiscard]] Index count_of(const ModelConfig& config, const ModelInput& in);
-/// Sequences first … first + count − 1 of an input.
-[[nodiscard]] ModelInput part_of(const ModelInput& in, Index first, Index count);
 
 /// The spans are valid as long as the tape's values.
 struct ModelResult {
@@ -87,7 +71,8 @@ class Model {
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const Block<T>& block(Index layer) const { return blocks_[std::size_t(layer)]; }
 
-  /// The states of all layers as values of a tape (nn/state_values.h), before the first of B sequences' tokens.
+  /// The states of all layers, and behind them those of their MLPs that have one, as values of a tape (nn/state_values.h), before
+  /// the first of B sequences' tokens.
   using States = std::vector<StateValues<T>>;
   [[nodiscard]] States start(Index B, Tape<T>& tape) const;
 
@@ -147,8 +132,16 @@ class Model {
     std::span<const std::int64_t> offsets;
     std::span<const Index> lengths;
     States* states = nullptr;
+    Index seen = 0;  // the rows that all look at; 0: all of them
   };
+  /// Of all that may have a state: the mixers, and behind them the MLPs that remember a token.
   [[nodiscard]] std::vector<const graph::Graph*> graphs() const;
+  [[nodiscard]] std::size_t states() const { return blocks_.size() * (config_.mlp == MlpKind::channel_mix ? 2 : 1); }
+  /// The state of a layer's MLP among all; null where it has none.
+  template <class All>
+  [[nodiscard]] auto* mlp_state(All& all, std::size_t layer) const {
+    return all.size() > blocks_.size() ? &all[blocks_.size() + layer] : nullptr;
+  }
   void link_blocks();
   /// Of all blocks of a pass.
   [[nodiscard]] std::span<Flow> flows(Tape<T>& tape) const;
@@ -160,6 +153,8 @@ class Model {
   void check_input(const ModelInput& in, const States* states = nullptr) const;
   void check_targets(const ModelInput& in) const;
   void check_stream(std::span<const std::int64_t> tokens, std::span<const std::int64_t> offsets, ModelState<T>& state) const;
+  /// With the labels of the rows that are known.
+  [[nodiscard]] Var<T> with_known(Tape<T>& tape, Var<T> x, const ModelInput& in) const;
   [[nodiscard]] Var<T> front(Tape<T>& tape, const ModelInput& in, const Along& along) const;
   [[nodiscard]] Var<T> blocks(Tape<T>& tape, Var<T> x, const Along& along) const;
   [[nodiscard]] Var<T> run_block(Tape<T>& tape, const Flow& flow, std::size_t layer, const Along& along) const;
@@ -184,12 +179,12 @@ class Model {
   Var<T> class_token_, positions_;
   std::optional<Embedding<T>> types_;
   std::optional<NormLayer<T>> front_norm_;
-  std::optional<Linear<T>> input_;
+  std::optional<Linear<T>> input_, known_;
   std::vector<Block<T>> blocks_;
   std::vector<Links> links_;  // of each block
   std::optional<NormLayer<T>> norm_;
   std::vector<Decoder> decoder_;
-  std::optional<Linear<T>> pooler_;
+  std::optional<Linear<T>> pooler_, head_hidden_;
   std::optional<Decoder> transform_;
   Var<T> head_, head_bias_;
 };

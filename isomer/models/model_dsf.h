@@ -16,9 +16,10 @@ struct ModelLaw {
   LawCall call;
 };
 
-/// In the order of the layers. Throws Error for a model whose layers see whole sequences, and for inputs of another size than
-/// expected.
+/// In the order of the layers. Throws Error for a model whose layers see whole sequences, which are no systems, and for inputs of
+/// another size than expected.
 [[nodiscard]] std::vector<ModelLaw> laws_of(const LoadedModel& loaded, const ModelInput& in, Context& context);
+/// Of any layers.
 [[nodiscard]] std::vector<ModelLaw> laws_of(const Model<double>& model, const ModelInput& in, Context& context);
 
 /// Matrices beyond are for no eye, and systems take T squared numbers, some of them more.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "isomer/base/error.h"
+#include "isomer/io/files.h"
 #include "isomer/io/text.h"
 #include "isomer/models/foreign/architecture.h"
 #include "isomer/models/foreign/gguf_model.h"
@@ -46,9 +47,23 @@ LoadedModel::LoadedModel(const ModelConfig& config, Foreign from, std::unique_pt
   foreign = std::move(from);
 }
 
+namespace {
+std::string pooling_file(const std::string& folder) { return folder + "/1_Pooling/config.json"; }
+}  // namespace
+
+std::string folder_config(const std::string& folder, const std::string& text) {
+  if (!is_foreign(text) || !is_there(pooling_file(folder))) return text;
+  const std::string name = ForeignConfig(text, folder + "/config.json").model_class();
+  const std::size_t head = name.find("For");
+  if (head == std::string::npos) return text;
+  Json json = Json::parse(text, folder + "/config.json");
+  json.set("architectures", Json::Array{name.substr(0, head) + "Model"});
+  return json.dump(2) + "\n";
+}
+
 void read_pooling(const std::string& folder, ModelConfig& config) {
-  const std::string path = folder + "/1_Pooling/config.json";
-  if (config.kind != ModelKind::embedding || !std::filesystem::exists(path)) return;
+  const std::string path = pooling_file(folder);
+  if (config.kind != ModelKind::embedding || !is_there(path)) return;
   const Json json = Json::parse(read_text(path), path);
   const auto chosen = [&](const char* key) {
     const Json* member = json.find(key);
@@ -70,6 +85,11 @@ std::unique_ptr<LoadedModel> with_place(const std::string& folder, Make make) {
     throw Error(folder + "/model.safetensors" + ": " + problem.what());
   }
 }
+Index numbers_in(const TensorViews& weights) {
+  Index all = 0;
+  for (const auto& [name, view] : weights) all += view.size();
+  return all;
+}
 /// That of most numbers, if matrices can be kept in it.
 Type type_of_most(const TensorViews& weights) {
   std::map<Type, Index> sizes;
@@ -83,12 +103,12 @@ std::unique_ptr<LoadedModel> load_gguf(const std::string& path, std::optional<Ty
   GgufModel file = read_gguf_model(path, storage);
   const ForeignConfig theirs(file.config, path);
   const Architecture& architecture = find_architecture(theirs);
-  const ModelConfig config = architecture.model(theirs);
+  const auto weights = std::make_shared<Tensors>(std::move(file.weights));
+  const TensorViews views = views_of(*weights);
+  const ModelConfig config = model_of(architecture, theirs, numbers_in(views));
   try {
     // The weights by our names, which are views into theirs.
     const WeightTable table = weights_of(architecture, theirs);
-    const auto weights = std::make_shared<Tensors>(std::move(file.weights));
-    const TensorViews views = views_of(*weights);
     auto loaded = std::make_unique<LoadedModel>(config, table, views, std::move(file.tokenizer),
                                                 storage.value_or(type_of_most(views)), weights);
     // What was copied, to be joined with others or in another type, is not kept twice.
@@ -117,6 +137,7 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<T
   if (const std::string gguf = find_gguf(path); !gguf.empty()) return load_gguf(gguf, wanted);
   const std::string folder = find_model(path), name = folder + "/config.json";
   MappedModelFiles files = map_model_files(folder);
+  files.config = folder_config(folder, files.config);
   const Type storage = wanted ? *wanted : type_of_most(files.weights.views());
   const auto tokenizer_for = [&](const ModelConfig& config) -> std::unique_ptr<const Tokenizer> {
     if (config.vocabulary == 0) return nullptr;
@@ -132,7 +153,7 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<T
   }
   const ForeignConfig theirs(files.config, name);
   const Architecture& architecture = find_architecture(theirs);
-  ModelConfig config = architecture.model(theirs);
+  ModelConfig config = model_of(architecture, theirs, numbers_in(files.weights.views()));
   read_pooling(folder, config);
   std::unique_ptr<const Tokenizer> tokenizer = tokenizer_for(config);
   Foreign from{files.config, weights_of(architecture, theirs), files.weights};

@@ -52,6 +52,8 @@ struct LoadedModel {
 /// Without a storage matrices are kept as the file has most of its numbers, quantised ones as BF16. Throws Error as find_model()
 /// and map_model_files() do.
 [[nodiscard]] std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<Type> storage = Type::f32);
+/// The config.json of a folder: that of a sentence encoder (1_Pooling) is of the model without a head, whatever class it names.
+[[nodiscard]] std::string folder_config(const std::string& folder, const std::string& text);
 /// Of an embedding: which vector stands for a text, as the folder of a sentence encoder says; without the file it stays as it is.
 void read_pooling(const std::string& folder, ModelConfig& config);
 /// Makes the folder if need be: one of ours, or that of Hugging Face where the model is from one. Throws Error "cannot write …".

@@ -58,6 +58,7 @@ void seed_loss(Tape<T>& tape, Var<T> loss, Index count, const Pass& pass) {
 
 template <class T>
 Var<T> Model<T>::transformed(Tape<T>& tape, Var<T> x) const {
+  if (head_hidden_) return ops::unary(tape, Unary::gelu_erf, (*head_hidden_)(tape, x));
   return transform_ ? transform_->norm(tape, ops::unary(tape, Unary::gelu_erf, transform_->linear(tape, x))) : x;
 }
 

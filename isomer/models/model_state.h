@@ -1,5 +1,6 @@
 #pragma once
-// What a model remembers of the tokens it has seen: the states of its layers. A plain value: copy it to fork a stream.
+// What a model remembers of the tokens it has seen: the states of its layers, and behind them those of their MLPs where these
+// remember a token (channel-mix). A plain value: copy it to fork a stream.
 //
 //   ModelState<float> state = model.start(1);
 //   ModelState<float> fork = state;                       // two continuations of one prompt

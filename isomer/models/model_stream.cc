@@ -30,7 +30,7 @@ template <class T>
 auto Model<T>::start(Index B, Tape<T>& tape) const -> States {
   require_language(config_.kind);
   States states;
-  for (const Block<T>& block : blocks_) states.emplace_back(block.mixer().graph(), B, tape);
+  for (const graph::Graph* graph : graphs()) states.emplace_back(*graph, B, tape);
   return states;
 }
 
@@ -53,8 +53,7 @@ void Model<T>::check_stream(std::span<const std::int64_t> tokens, std::span<cons
           " sequences, got ", offsets.size());
   require(!offsets.empty() || (count > 0 && count % B == 0), "model", "expected as many tokens for each of ", B,
           " sequences, got ", count);
-  require(state.layers().size() == blocks_.size(), "model", "expected a state of ", blocks_.size(), " layers, got ",
-          state.layers().size());
+  require(state.layers().size() == states(), "model", "expected a state of ", states(), " layers, got ", state.layers().size());
   const auto parts = sequences("model", offsets.empty() ? B : 1, offsets.empty() ? count / B : count, offsets);
   for (std::size_t i = 0; positions_.present() && i < parts.size(); ++i) {
     const Index end = Index(state.positions()[i]) + parts[i].length;
@@ -74,7 +73,8 @@ Var<T> Model<T>::streamed(Tape<T>& tape, View<const std::int64_t, 2> tokens, std
     // Nothing is recorded and so nothing computed twice: what a block makes on the way is in the memory that the one before had.
     ops::recompute<T>(tape, flow.in, flow.out, [&](Tape<T>& on, std::span<const Var<T>> in, std::span<Var<T>> out) {
       out[0] = blocks_[layer].prefill(on, in[0], state.layers()[layer],
-                                      {.taken = in.subspan(1), .given = out.subspan(1), .offsets = offsets});
+                                      {.taken = in.subspan(1), .given = out.subspan(1), .offsets = offsets},
+                                      mlp_state(state.layers(), layer));
     });
     x = flow.out[0];
   }

@@ -29,13 +29,15 @@ void PrintTo(const KindCase& one, std::ostream* os) { *os << one.name; }
 std::vector<KindCase> kinds() {
   using enum ModelKind;
   ModelConfig untied = small_config(language), capped = small_config(language), bare = small_config(language),
-              hybrid = small_config(language), gelu = small_config(encoder), placed = small_config(regression);
+              hybrid = small_config(language), mixed = small_config(language), gelu = small_config(encoder),
+              placed = small_config(regression);
   untied.tied = false;
   untied.classes = 7;
   untied.dropout = 0.3;
   capped.logit_cap = 2;
   capped.norm = Norm::layer;
   bare.mlp = MlpKind::none;
+  mixed.mlp = MlpKind::channel_mix;
   hybrid.layers = testing::hybrid_layers();
   hybrid.positions = placed.positions = true;
   gelu.mlp = MlpKind::gelu;
@@ -45,6 +47,7 @@ std::vector<KindCase> kinds() {
           {"recomputed", untied, {.seed = 3, .step = 5, .dropout = true, .recompute = true}},
           {"capped", capped},
           {"bare", bare},
+          {"channelmix", mixed, {.recompute = true}},
           {"hybrid", hybrid, {.window = 2, .recompute = true}},
           {"classifier", small_config(classifier)},
           {"padded", small_config(classifier), {}, {7, 3}},
@@ -52,7 +55,8 @@ std::vector<KindCase> kinds() {
           {"vision", small_config(vision)},
           {"regression", small_config(regression)},
           {"placed", placed},
-          {"autoencoder", small_config(autoencoder)}};
+          {"autoencoder", small_config(autoencoder)},
+          {"table", small_config(table)}};
 }
 
 class EveryKind : public ::testing::TestWithParam<KindCase> {
@@ -225,6 +229,61 @@ TEST(Model, HidesKeysOfAPassInEveryLayer) {
   EXPECT_NEAR(small.model.loss(tape, data.input(), {.hidden = hidden}).loss, all, 1e-5);
   hidden[1] = 1;
   EXPECT_GT(std::abs(small.model.loss(tape, data.input(), {.hidden = hidden}).loss - all), 1e-4);
+}
+
+// In a table of nine rows with seven labels.
+TEST(Model, RowsOfATableLookAtThoseThatAreKnownAlone) {
+  const ModelConfig config = small_config(ModelKind::table);
+  SmallModel<double> small(config);
+  Data data(config, 1, 9);
+  Context context(1);
+  Tape<double> tape(context, Record::no);
+  const auto logits = [&] {
+    tape.clear();
+    const Var<double> y = small.model.logits(tape, data.input()).logits;
+    return std::vector<double>(y.value.data, y.value.data + y.value.size());
+  };
+  const std::vector<double> before = logits();
+  const auto changed = [&] {
+    const std::vector<double> after = logits();
+    std::string rows;
+    for (std::size_t t = 0; t < 9; ++t)
+      rows += std::equal(after.begin() + 5 * t, after.begin() + 5 * (t + 1), before.begin() + 5 * t) ? '.' : 'x';
+    return rows;
+  };
+  data.inputs[7 * 11] += 1;
+  EXPECT_EQ(changed(), ".......x.");
+  data.inputs[7 * 11] -= 1;
+  data.known[2] += 1;
+  EXPECT_EQ(changed(), "xxxxxxxxx");
+}
+
+TEST(Model, RefusesTablesThatItCannotRead) {
+  ModelConfig config = small_config(ModelKind::table);
+  Context context(1);
+  Tape<float> tape(context, Record::no);
+  const auto error = [&](const ModelConfig& of, const auto& change) {
+    SmallModel<float> small(of);
+    Data data(of, 1, 9);
+    change(data);
+    return error_of([&] { (void)small.model.logits(tape, data.input()); });
+  };
+  const auto nothing = [](Data&) {};
+  EXPECT_EQ(error(config, nothing), "no error");
+  EXPECT_EQ(error(config, [](Data& data) { data.known.clear(); }),
+            "model: expected labels of the first rows, as many of each of 1 tables of 9, got 0");
+  EXPECT_EQ(error(config, [](Data& data) { data.lengths = {5}; }), "model: expected tables without padding, got lengths");
+  EXPECT_EQ(error(small_config(ModelKind::vision), [](Data& data) { data.known = {1}; }),
+            "model: expected a table for labels that are known, got a model of kind vision");
+  const char* mixers =
+      "mixer: expected a mixer whose tokens see all others, at any distance and in one law, for rows that look at "
+      "the first alone";
+  config.layers = {{"gla", {{"heads", "2"}}}};
+  EXPECT_EQ(error(config, nothing), mixers);
+  config.layers = {{"sliding-window", {{"heads", "2"}, {"window", "4"}}}};
+  EXPECT_EQ(error(config, nothing), mixers);
+  config.layers = {{"inline", {{"heads", "2"}}}};
+  EXPECT_NE(error(config, nothing), "no error");
 }
 
 TEST(Model, DropsOtherNumbersInEveryStep) {

@@ -131,7 +131,7 @@ bool is_bare_model(const std::string& path) { return is_there(path + "/config.js
 ModelConfig describe_model(const std::string& path, const std::optional<Classes>& classes) {
   const std::string gguf = find_gguf(path), folder = gguf.empty() ? find_model(path) : "";
   const std::string name = gguf.empty() ? folder + "/config.json" : gguf;
-  const std::string text = gguf.empty() ? read_text(name) : read_gguf_config(gguf);
+  const std::string text = gguf.empty() ? folder_config(folder, read_text(name)) : read_gguf_config(gguf);
   if (!is_foreign(text)) {
     const ModelConfig own = model_config(text, name);
     return classes ? with_head(own, *classes) : own;

@@ -1,6 +1,8 @@
 #include "isomer/models/prompt.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "isomer/base/error.h"
 #include "isomer/models/tokenizers/chat.h"
@@ -19,6 +21,19 @@ std::vector<std::int64_t> prompt_tokens(const LoadedModel& loaded, const std::st
   std::vector<std::int64_t> tokens = tokenizer.encode_input(text).tokens;
   if (tokens.size() > 1 && ends(loaded, tokens.back())) tokens.pop_back();
   return tokens;
+}
+
+std::int64_t likeliest(std::span<const float> logits) {
+  // Several largest ones side by side: one alone would wait for the comparison before it, as often as there are words.
+  std::array<float, 8> most;
+  most.fill(-std::numeric_limits<float>::infinity());
+  std::size_t i = 0;
+  for (; i + most.size() <= logits.size(); i += most.size())
+    for (std::size_t lane = 0; lane < most.size(); ++lane)
+      most[lane] = logits[i + lane] > most[lane] ? logits[i + lane] : most[lane];
+  for (; i < logits.size(); ++i) most[0] = logits[i] > most[0] ? logits[i] : most[0];
+  const auto found = std::ranges::find(logits, *std::ranges::max_element(most));
+  return found == logits.end() ? 0 : found - logits.begin();
 }
 
 bool ends(const LoadedModel& loaded, std::int64_t token) { return std::ranges::find(loaded.ends, token) != loaded.ends.end(); }

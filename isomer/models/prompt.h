@@ -1,5 +1,10 @@
 #pragma once
 // A prompt as the tokens that a model was taught to go on from, and the tokens with which it ends what it says.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "isomer/models/model_folder.h"
 
 namespace isomer {
@@ -13,5 +18,7 @@ struct PromptOptions {
 [[nodiscard]] std::vector<std::int64_t> prompt_tokens(const LoadedModel& loaded, const std::string& text,
                                                       const PromptOptions& options);
 [[nodiscard]] bool ends(const LoadedModel& loaded, std::int64_t token);
+/// The token with the largest logit, the first of several; 0 where none is a number.
+[[nodiscard]] std::int64_t likeliest(std::span<const float> logits);
 
 }  // namespace isomer

@@ -162,6 +162,34 @@ TEST(Streaming, IsForLanguageModels) {
             "model: expected as many tokens for each of 2 sequences, got 3");
 }
 
+TEST(Stream, ThatMultipliesInBf16IsCloseToOneThatDoesNot) {
+  const ModelConfig config{.kind = ModelKind::language, .width = 32, .layers = testing::hybrid_layers(), .vocabulary = 24};
+  testing::SmallModel<float> rounding(config, 1, Type::bf16), plain(config, 1, Type::bf16);
+  rounding.parameters.multiply_in_bf16();
+  std::vector<std::int64_t> prompt(20);
+  std::iota(prompt.begin(), prompt.end(), 0);
+  const auto logits = [&](const testing::SmallModel<float>& small, int threads, std::size_t at_once) {
+    Context context(threads);
+    Tape<float> tape(context, Record::no);
+    ModelState<float> state = small.model.start(1);
+    View<const float, 2> next = small.model.prefill(tape, std::span(prompt).first(at_once), state);
+    for (std::size_t i = at_once; i < prompt.size(); ++i) next = small.model.step(tape, {&prompt[i], 1}, state);
+    return std::vector<float>(next.data, next.data + next.size());
+  };
+  const auto apart = [](const std::vector<float>& a, const std::vector<float>& b) {
+    float most = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+    return most / std::abs(*std::ranges::max_element(b, {}, [](float x) { return std::abs(x); }));
+  };
+  const std::vector<float> exact = logits(plain, 1, 20), once = logits(rounding, 1, 20);
+  EXPECT_EQ(once, logits(rounding, 2, 20)) << "threads change nothing";
+  // A number is off by 2^-9 of itself at most.
+  EXPECT_GT(apart(once, exact), 0);
+  EXPECT_LT(apart(once, exact), 0.03);
+  // Sums in another order may be rounded the other way.
+  EXPECT_LT(apart(logits(rounding, 1, 7), once), 0.03);
+}
+
 TEST(Stream, OnWeightsInFewerBitsIsTheModelWithRoundedWeights) {
   ModelConfig config{
       .kind = ModelKind::language, .width = 16, .layers = testing::hybrid_layers(), .tied = false, .vocabulary = 24};

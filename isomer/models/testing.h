@@ -20,20 +20,28 @@ namespace isomer::testing {
 /// A config of a kind, with sizes that differ from each other.
 [[nodiscard]] inline ModelConfig small_config(ModelKind kind) {
   ModelConfig config{.kind = kind, .width = 8, .layers = {{"softmax", {{"heads", "2"}}}, {"gla", {{"heads", "2"}}}}, .length = 9};
-  const bool vectors = kind == ModelKind::vision || kind == ModelKind::regression;
+  const bool vectors = kind == ModelKind::vision || kind == ModelKind::regression || kind == ModelKind::table;
   (vectors ? config.features : config.vocabulary) = 11;
   config.positions = kind == ModelKind::vision;
   if (kind == ModelKind::regression) config.outputs = 3;
   if (kind == ModelKind::classifier || kind == ModelKind::encoder || kind == ModelKind::vision) config.classes = 5;
+  if (kind == ModelKind::table) {
+    config.layers[1] = {"linear-elu", {{"heads", "2"}}};
+    config.tied = false;
+    config.head_bias = true;
+    config.head_hidden = 6;
+    config.classes = 5;
+  }
   return config;
 }
 
-/// A language model with layers of all laws, two of which share values, and learned positions.
+/// A language model with layers of all laws, two of which share values, MLPs that remember a token, and learned positions.
 [[nodiscard]] inline ModelConfig hybrid_config(Index length) {
   ModelConfig config = small_config(ModelKind::language);
   config.layers = hybrid_layers();
   config.layers.push_back({"rwkv7", {{"heads", "2"}}});
   config.layers.push_back({"rwkv7", {{"heads", "2"}}});
+  config.mlp = MlpKind::channel_mix;
   config.positions = true;
   config.length = length;
   return config;
@@ -43,7 +51,7 @@ namespace isomer::testing {
 struct Data {
   Index B, T;
   std::vector<std::int64_t> tokens, labels;
-  std::vector<float> inputs, targets;
+  std::vector<float> inputs, targets, known = {};
   std::vector<Index> lengths = {};
 
   Data(const ModelConfig& config, Index own_B, Index own_T, std::uint64_t seed = 1) : B(own_B), T(own_T) {
@@ -53,9 +61,10 @@ struct Data {
     for (Index i = 0; i < B * T * config.features; ++i) inputs.push_back(float(rng.normal()));
     for (Index i = 0; i < B * config.outputs; ++i) targets.push_back(float(rng.normal()));
     const Index count = config.kind == ModelKind::regression ? 0 : labels_tokens(config.kind) ? B * T : B;
+    for (Index i = 0; config.kind == ModelKind::table && i < B * (T - 2); ++i) known.push_back(float(below(config.classes)));
     for (Index i = 0; i < count; ++i) labels.push_back(i % 3 == 2 ? -100 : below(labels_of(config)));
   }
-  [[nodiscard]] ModelInput input() const { return {B, T, tokens, labels, inputs, targets, lengths}; }
+  [[nodiscard]] ModelInput input() const { return {B, T, tokens, labels, inputs, targets, lengths, {}, known}; }
 };
 
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "isomer/base/correlation.h"
@@ -18,18 +19,45 @@ std::vector<std::string> columns_of(const std::string& line) {
     columns.push_back(line.substr(begin, (end = line.find('\t', begin)) - begin));
   return columns;
 }
+
+const Tokenizer& tokenizer_of(const LoadedModel& loaded) {
+  if (!loaded.tokenizer) throw Error("expected an encoder of texts, got a model without a tokenizer");
+  return *loaded.tokenizer;
+}
 }  // namespace
 
-std::vector<float> embedding_of(const LoadedModel& loaded, const std::string& text, Context& context) {
-  const ModelConfig& config = loaded.model.config();
-  if (config.kind != ModelKind::embedding || !loaded.tokenizer)
+std::vector<std::vector<float>> embeddings_of(const Model<float>& model, const Tokenizer& tokenizer,
+                                              std::span<const std::string> texts, Context& context) {
+  const ModelConfig& config = model.config();
+  if (config.kind != ModelKind::embedding)
     throw Error("expected an encoder of texts, got a " + std::string(name_of(config.kind)));
-  std::vector<std::int64_t> tokens = loaded.tokenizer->encode_input(text).tokens;
-  if (tokens.empty()) throw Error("expected a text with at least one token, got none");
-  if (config.length > 0 && Index(tokens.size()) > config.length) tokens.resize(std::size_t(config.length));
+  std::map<std::size_t, std::vector<std::size_t>> of_length;
+  std::vector<std::vector<std::int64_t>> tokens;
+  for (const std::string& text : texts) {
+    std::vector<std::int64_t>& own = tokens.emplace_back(tokenizer.encode_input(text).tokens);
+    if (own.empty()) throw Error("expected a text with at least one token, got none");
+    if (config.length > 0 && Index(own.size()) > config.length) own.resize(std::size_t(config.length));
+    of_length[own.size()].push_back(tokens.size() - 1);
+  }
+  constexpr std::size_t kTogether = 32;
+  std::vector<std::vector<float>> vectors(texts.size());
   Tape<float> tape(context, Record::no);
-  const Var<float> y = loaded.model.logits(tape, {.B = 1, .T = Index(tokens.size()), .tokens = tokens}).logits;
-  return {y.value.data, y.value.data + y.value.size()};
+  for (const auto& [length, all] : of_length)
+    for (std::size_t first = 0; first < all.size(); first += kTogether) {
+      const std::span<const std::size_t> some = std::span(all).subspan(first, std::min(kTogether, all.size() - first));
+      std::vector<std::int64_t> batch;
+      for (const std::size_t i : some) batch.insert(batch.end(), tokens[i].begin(), tokens[i].end());
+      tape.clear();
+      const Var<float> y = model.logits(tape, {.B = std::ssize(some), .T = Index(length), .tokens = batch}).logits;
+      const Index width = y.value.size() / std::ssize(some);
+      for (std::size_t i = 0; i < some.size(); ++i)
+        vectors[some[i]].assign(y.value.data + Index(i) * width, y.value.data + Index(i + 1) * width);
+    }
+  return vectors;
+}
+
+std::vector<float> embedding_of(const LoadedModel& loaded, const std::string& text, Context& context) {
+  return embeddings_of(loaded.model, tokenizer_of(loaded), {&text, 1}, context)[0];
 }
 
 double cosine(const std::vector<float>& a, const std::vector<float>& b) {
@@ -53,15 +81,21 @@ std::vector<TextPair> read_pairs(const std::string& path, const std::array<Index
   return pairs;
 }
 
-PairScores score_pairs(const LoadedModel& loaded, const std::vector<TextPair>& pairs, const std::string& prefix,
-                       Context& context) {
+PairScores score_pairs(const Model<float>& model, const Tokenizer& tokenizer, std::span<const TextPair> pairs,
+                       const std::string& prefix, Context& context) {
+  std::vector<std::string> texts;
+  for (const TextPair& pair : pairs) texts.insert(texts.end(), {prefix + pair.first, prefix + pair.second});
+  const std::vector<std::vector<float>> vectors = embeddings_of(model, tokenizer, texts, context);
   std::vector<double> wanted, got;
-  for (const TextPair& pair : pairs) {
-    wanted.push_back(pair.score);
-    got.push_back(
-        cosine(embedding_of(loaded, prefix + pair.first, context), embedding_of(loaded, prefix + pair.second, context)));
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    wanted.push_back(pairs[i].score);
+    got.push_back(cosine(vectors[2 * i], vectors[2 * i + 1]));
   }
   return {Index(pairs.size()), pearson(wanted, got), spearman(wanted, got)};
+}
+
+PairScores score_pairs(const LoadedModel& loaded, std::span<const TextPair> pairs, const std::string& prefix, Context& context) {
+  return score_pairs(loaded.model, tokenizer_of(loaded), pairs, prefix, context);
 }
 
 }  // namespace isomer

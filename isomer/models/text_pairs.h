@@ -1,6 +1,7 @@
 #pragma once
 // Pairs of texts and how alike people found them: what encoders of texts are measured by (STS-B).
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,11 @@
 
 namespace isomer {
 
-/// The vector of a text, of length one. What is longer than the model's longest sequence is cut off. Throws Error unless the
-/// model is an encoder of texts.
+/// The vectors of texts, of length one; texts of a length run together. What is longer than the model's longest sequence is cut
+/// off. Throws Error unless the model is an encoder of texts.
+[[nodiscard]] std::vector<std::vector<float>> embeddings_of(const Model<float>& model, const Tokenizer& tokenizer,
+                                                            std::span<const std::string> texts, Context& context);
+/// That of one.
 [[nodiscard]] std::vector<float> embedding_of(const LoadedModel& loaded, const std::string& text, Context& context);
 /// The cosine of two of them.
 [[nodiscard]] double cosine(const std::vector<float>& a, const std::vector<float>& b);
@@ -28,7 +32,9 @@ struct PairScores {
   double pearson = 0, spearman = 0;
 };
 /// `prefix` stands in front of every text, where a model was taught so.
-[[nodiscard]] PairScores score_pairs(const LoadedModel& loaded, const std::vector<TextPair>& pairs, const std::string& prefix,
+[[nodiscard]] PairScores score_pairs(const Model<float>& model, const Tokenizer& tokenizer, std::span<const TextPair> pairs,
+                                     const std::string& prefix, Context& context);
+[[nodiscard]] PairScores score_pairs(const LoadedModel& loaded, std::span<const TextPair> pairs, const std::string& prefix,
                                      Context& context);
 
 }  // namespace isomer

@@ -62,6 +62,20 @@ TEST(TextPairs, ScoresAreCorrelationsWithTheCosines) {
   EXPECT_NE(other.pearson, scores.pearson) << "the prefix is part of every text";
 }
 
+TEST(TextPairs, TextsOfALengthRunTogetherAndChangeNothing) {
+  const auto loaded = load_model(golden("bert-encoder"));
+  Context context(1);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i) texts.push_back(std::to_string(3 + i % 15) + (i % 3 == 0 ? " 5 6" : " 7"));
+  const std::vector<std::vector<float>> together = embeddings_of(loaded->model, *loaded->tokenizer, texts, context);
+  ASSERT_EQ(together.size(), texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<float> alone = embedding_of(*loaded, texts[i], context);
+    ASSERT_EQ(together[i].size(), alone.size());
+    for (std::size_t d = 0; d < alone.size(); ++d) EXPECT_NEAR(together[i][d], alone[d], 1e-6);
+  }
+}
+
 TEST(TextPairs, OtherModelsHaveNoVectorOfAText) {
   const auto loaded = load_model(golden("llama"));
   Context context(1);

@@ -2,14 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
+#include "isomer/models/cost.h"
 
 namespace isomer {
 
 namespace {
 constexpr Index kLargest = (Index{1} << 31) - 1;
+
+/// In errors, which are one line whatever a file holds.
+std::string shown(const Json& value) {
+  constexpr std::size_t kMost = 80;
+  const std::string text = value.dump();
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "…";
+}
 }  // namespace
 
 ForeignConfig::ForeignConfig(Json json, std::string name, std::string type)
@@ -38,8 +47,16 @@ Index ForeignConfig::size(const char* key) const {
   const Json* found = find(key);
   if (found == nullptr) fail(std::string("expected a key ") + key + ", found none");
   if (!found->is_integer() || found->number() < 1 || found->number() > double(kLargest))
-    fail(std::string(key) + ": expected a whole number from 1 to " + std::to_string(kLargest) + ", got " + found->dump());
+    fail(std::string(key) + ": expected a whole number from 1 to " + std::to_string(kLargest) + ", got " + shown(*found));
   return found->integer();
+}
+
+Index ForeignConfig::layers(const char* key) const {
+  const Index count = size(key);
+  if (count > kMostLayers)
+    fail(std::string(key) + ": expected a whole number from 1 to " + std::to_string(kMostLayers) + ", got " +
+         std::to_string(count));
+  return count;
 }
 
 Index ForeignConfig::size(const char* key, Index fallback) const { return has(key) ? size(key) : fallback; }
@@ -48,21 +65,21 @@ double ForeignConfig::number(const char* key, double fallback) const {
   const Json* found = find(key);
   if (found == nullptr) return fallback;
   if (!found->is_number() || !std::isfinite(found->number()))
-    fail(std::string(key) + ": expected a number, got " + found->dump());
+    fail(std::string(key) + ": expected a number, got " + shown(*found));
   return found->number();
 }
 
 bool ForeignConfig::flag(const char* key, bool fallback) const {
   const Json* found = find(key);
   if (found == nullptr) return fallback;
-  if (!found->is_boolean()) fail(std::string(key) + ": expected true or false, got " + found->dump());
+  if (!found->is_boolean()) fail(std::string(key) + ": expected true or false, got " + shown(*found));
   return found->boolean();
 }
 
 std::string ForeignConfig::text(const char* key, const char* fallback) const {
   const Json* found = find(key);
   if (found == nullptr) return fallback;
-  if (!found->is_string()) fail(std::string(key) + ": expected a text, got " + found->dump());
+  if (!found->is_string()) fail(std::string(key) + ": expected a text, got " + shown(*found));
   return found->text();
 }
 
@@ -78,7 +95,7 @@ std::string ForeignConfig::text_at(const char* key, Index place, const std::vect
     if (own == Json(word)) return word;
     all += (all.empty() ? "" : " or ") + std::string(word);
   }
-  fail(std::string(key) + ": expected " + all + ", got " + own.dump());
+  fail(std::string(key) + ": expected " + all + ", got " + shown(own));
 }
 
 ForeignConfig ForeignConfig::part(const char* key) const {
@@ -103,7 +120,7 @@ void ForeignConfig::without(std::initializer_list<const char*> keys) const {
     if (found->is_number() && (found->number() == 0 || (found->number() == 1 && std::string_view(key).ends_with("_multiplier"))))
       continue;
     if (found->is_array() && found->items().empty()) continue;
-    fail(std::string(key) + ": expected none, which is all that is supported, got " + found->dump().substr(0, 80));
+    fail(std::string(key) + ": expected none, which is all that is supported, got " + shown(*found));
   }
 }
 
@@ -134,6 +151,44 @@ const Architecture& find_architecture(const ForeignConfig& config) {
       known += (known.empty() ? "" : ", ") + std::string(type);
     }
   config.fail("model_type: expected one of " + known + ", got " + config.type());
+}
+
+namespace {
+/// Layers that are alike have as many numbers.
+double numbers_of(const ModelConfig& model) {
+  std::map<std::pair<std::string, Settings>, double> known;
+  ModelConfig part = model;
+  part.layers = {model.layers[0]};
+  double all = double(cost_of(part, 1).parameters);
+  for (std::size_t i = 1; i < model.layers.size(); ++i) {
+    const LayerConfig& layer = model.layers[i];
+    const auto [found, is_new] = known.try_emplace({layer.preset, layer.options});
+    if (is_new) {
+      part.layers = {layer};
+      const Index one = cost_of(part, 1).parameters;
+      part.layers = {layer, layer};
+      found->second = double(cost_of(part, 1).parameters - one);
+    }
+    all += found->second;
+  }
+  return all;
+}
+}  // namespace
+
+ModelConfig model_of(const Architecture& architecture, const ForeignConfig& config, Index numbers) {
+  // Some weights may be missing, which are then listed; a config that asks for far more than there is means harm.
+  constexpr double kFar = 64;
+  ModelConfig model = architecture.model(config);
+  double wanted = 0;
+  try {
+    check(model);
+    wanted = numbers_of(model);
+  } catch (const Error& problem) {
+    config.fail(problem.what());
+  }
+  if (wanted > kFar * double(numbers))
+    config.fail("expected weights of " + text_of_option(wanted) + " numbers for these sizes, found " + std::to_string(numbers));
+  return model;
 }
 
 WeightTable weights_of(const Architecture& architecture, const ForeignConfig& config) {
@@ -172,7 +227,9 @@ void rope_options(const ForeignConfig& config, Settings& options, double theta, 
   const std::string type = scaling.text("rope_type", scaling.text("type", "default").c_str());
   if (type == "default") return;
   if (type != "linear" && type != "llama3") scaling.fail("rope_type: expected default, linear or llama3, got " + type);
-  options["rope_factor"] = text_of_option(scaling.number("factor", 1));
+  const double factor = scaling.number("factor", 1);
+  if (factor <= 0) scaling.fail("factor: expected a positive number, got " + text_of_option(factor));
+  options["rope_factor"] = text_of_option(factor);
   if (type == "linear") return;
   options["rope_low"] = text_of_option(scaling.number("low_freq_factor", 1));
   options["rope_high"] = text_of_option(scaling.number("high_freq_factor", 4));
@@ -184,7 +241,8 @@ void frame_weights(const ForeignConfig& config, WeightTable& table, const Frame&
   const WeightTable::Scope all = table.in("", config.is_for("Model") ? "" : frame.base);
   all.linear("embedding", frame.embedding);
   all.take("norm.weight", std::string(frame.norm) + ".weight").plus(frame.norm_plus);
-  for (Index i = 0; i < config.size("num_hidden_layers"); ++i) {
+  if (frame.norm_bias) all.take("norm.bias", std::string(frame.norm) + ".bias");
+  for (Index i = 0; i < config.layers(); ++i) {
     const std::string at = "layers." + std::to_string(i) + ".";
     layer(all.in(at, at), i);
   }

@@ -4,7 +4,7 @@
 //
 //   const ForeignConfig config(read_text(path), path);  // of config.json
 //   const Architecture& architecture = find_architecture(config);
-//   const ModelConfig model = architecture.model(config);
+//   const ModelConfig model = model_of(architecture, config, numbers);
 //   const WeightTable table = weights_of(architecture, config);
 //
 // A new architecture is a file beside llama.cc and a line in architectures.cc. What a config asks for and we do not have is
@@ -37,6 +37,8 @@ class ForeignConfig {
   /// Sizes are at least 1 and below 2^31. Without a fallback the key must be there; null counts as not there.
   [[nodiscard]] Index size(const char* key) const;
   [[nodiscard]] Index size(const char* key, Index fallback) const;
+  /// How many layers, as many as a model may have.
+  [[nodiscard]] Index layers(const char* key = "num_hidden_layers") const;
   [[nodiscard]] double number(const char* key, double fallback) const;
   [[nodiscard]] bool flag(const char* key, bool fallback) const;
   [[nodiscard]] std::string text(const char* key, const char* fallback) const;
@@ -73,6 +75,9 @@ struct Architecture {
 [[nodiscard]] const std::vector<const Architecture*>& architectures();
 /// Throws Error naming those that there are.
 [[nodiscard]] const Architecture& find_architecture(const ForeignConfig& config);
+/// The model of a folder whose weights are `numbers` in all. Throws Error for one that cannot be theirs, before anything is made
+/// of its sizes.
+[[nodiscard]] ModelConfig model_of(const Architecture& architecture, const ForeignConfig& config, Index numbers);
 [[nodiscard]] WeightTable weights_of(const Architecture& architecture, const ForeignConfig& config);
 
 /// Is the text of a config.json one of another library, and not ours?
@@ -91,6 +96,7 @@ struct Frame {
   const char* norm = "norm";  // behind the last layer
   double norm_plus = 0;       // its weight is theirs plus this
   bool tied = false;          // the head is the embedding; else it is lm_head
+  bool norm_bias = false;     // of the last norm
 };
 /// Embedding, last norm, head, and of each of num_hidden_layers layers what `layer` says.
 void frame_weights(const ForeignConfig& config, WeightTable& table, const Frame& frame,

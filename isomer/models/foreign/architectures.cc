@@ -4,14 +4,15 @@ namespace isomer {
 
 namespace foreign {
 extern const Architecture bert, falcon_h1, fla, gemma3, gpt2, kimi_linear, llama, mamba, mamba2, olmo_hybrid, qwen3_next,
-    recurrent_gemma, vit, xlstm;
+    recurrent_gemma, rwkv7, tabpfn, vit, xlstm;
 }
 
 const std::vector<const Architecture*>& architectures() {
   static const std::vector<const Architecture*> kAll{
-      &foreign::bert,        &foreign::falcon_h1,       &foreign::fla,   &foreign::gemma3, &foreign::gpt2,
-      &foreign::kimi_linear, &foreign::llama,           &foreign::mamba, &foreign::mamba2, &foreign::olmo_hybrid,
-      &foreign::qwen3_next,  &foreign::recurrent_gemma, &foreign::vit,   &foreign::xlstm};
+      &foreign::bert,   &foreign::falcon_h1,   &foreign::fla,        &foreign::gemma3,
+      &foreign::gpt2,   &foreign::kimi_linear, &foreign::llama,      &foreign::mamba,
+      &foreign::mamba2, &foreign::olmo_hybrid, &foreign::qwen3_next, &foreign::recurrent_gemma,
+      &foreign::rwkv7,  &foreign::tabpfn,      &foreign::vit,        &foreign::xlstm};
   return kAll;
 }
 

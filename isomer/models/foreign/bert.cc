@@ -1,12 +1,16 @@
 // BERT and RoBERTa: an encoder with norms behind each sum, learned positions and kinds of tokens, exact GELU, biases everywhere.
-// RoBERTa's positions begin with 2.
+// RoBERTa's positions begin with 2; MPNet's too, which has no kinds of tokens, but a bias of each head by distance, as T5's.
 #include "isomer/models/foreign/architecture.h"
 
 namespace isomer::foreign {
 
 namespace {
 bool is_roberta(const ForeignConfig& c) { return c.type() != "bert"; }
-Index skipped(const ForeignConfig& c) { return is_roberta(c) ? c.size("pad_token_id", 1) + 1 : 0; }
+bool is_mpnet(const ForeignConfig& c) { return c.type() == "mpnet"; }
+Index skipped(const ForeignConfig& c) {
+  if (is_mpnet(c)) return 2;
+  return is_roberta(c) ? c.size("pad_token_id", 1) + 1 : 0;
+}
 
 ModelKind kind_of(const ForeignConfig& c) {
   if (c.is_for("ForMaskedLM") || c.is_for("ForPreTraining")) return ModelKind::masked;
@@ -28,7 +32,7 @@ ModelConfig model(const ForeignConfig& c) {
                     .norm_eps = c.number("layer_norm_eps", 1e-12),
                     .norm_place = NormPlace::after,
                     .positions = true,
-                    .types = c.size("type_vocab_size", 2),
+                    .types = is_mpnet(c) ? 0 : c.size("type_vocab_size", 2),
                     .front_norm = true,
                     .last_norm = false,
                     .vocabulary = c.size("vocab_size"),
@@ -46,7 +50,13 @@ ModelConfig model(const ForeignConfig& c) {
                    {"bias", "true"},
                    {"output_bias", "true"},
                    {"causal", "false"}};
-  model.layers.assign(std::size_t(c.size("num_hidden_layers")), layer);
+  if (is_mpnet(c)) {
+    layer.options["distance_bias"] = "t5";
+    // Its library computes with 32, whatever the config says.
+    if (c.size("relative_attention_num_buckets", 32) != 32)
+      c.fail("relative_attention_num_buckets: expected 32, which is all that is supported");
+  }
+  model.layers.assign(std::size_t(c.layers()), layer);
   return model;
 }
 
@@ -71,21 +81,33 @@ void read_out(const ForeignConfig& c, WeightTable& table) {
   }
 }
 
+void attention(const ForeignConfig& c, const WeightTable::Scope& layer) {
+  if (is_mpnet(c)) {
+    for (const std::string part : {"q", "k", "v", "o"}) layer.linear("mixer." + part, "attention.attn." + part, true);
+    return layer.linear("norm1", "attention.LayerNorm", true);
+  }
+  layer.linear("mixer.q", "attention.self.query", true);
+  layer.linear("mixer.k", "attention.self.key", true);
+  layer.linear("mixer.v", "attention.self.value", true);
+  layer.linear("mixer.o", "attention.output.dense", true);
+  layer.linear("norm1", "attention.output.LayerNorm", true);
+}
+
 void weights(const ForeignConfig& c, WeightTable& table) {
-  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : is_roberta(c) ? "roberta." : "bert.");
+  const char* base = is_mpnet(c) ? "mpnet." : is_roberta(c) ? "roberta." : "bert.";
+  const WeightTable::Scope all = table.in("", c.is_for("Model") ? "" : base);
   const WeightTable::Scope front = all.in("", "embeddings.");
   front.linear("embedding", "word_embeddings");
   front.take("positions.weight", "position_embeddings.weight").rows(skipped(c), c.size("max_position_embeddings") - skipped(c));
-  front.linear("types", "token_type_embeddings");
+  if (is_mpnet(c))
+    all.take("shared.softmax.distance_bias", "encoder.relative_attention_bias.weight").transposed();
+  else
+    front.linear("types", "token_type_embeddings");
   front.linear("front_norm", "LayerNorm", true);
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
+  for (Index i = 0; i < c.layers(); ++i) {
     const std::string number = std::to_string(i) + ".";
     const WeightTable::Scope layer = all.in("layers." + number, "encoder.layer." + number);
-    layer.linear("mixer.q", "attention.self.query", true);
-    layer.linear("mixer.k", "attention.self.key", true);
-    layer.linear("mixer.v", "attention.self.value", true);
-    layer.linear("mixer.o", "attention.output.dense", true);
-    layer.linear("norm1", "attention.output.LayerNorm", true);
+    attention(c, layer);
     layer.linear("mlp.up", "intermediate.dense", true);
     layer.linear("mlp.down", "output.dense", true);
     layer.linear("norm2", "output.LayerNorm", true);
@@ -98,6 +120,7 @@ void weights(const ForeignConfig& c, WeightTable& table) {
 }
 }  // namespace
 
-extern const Architecture bert{.name = "bert", .types = {"bert", "roberta", "xlm-roberta"}, .model = model, .weights = weights};
+extern const Architecture bert{
+    .name = "bert", .types = {"bert", "mpnet", "roberta", "xlm-roberta"}, .model = model, .weights = weights};
 
 }  // namespace isomer::foreign

@@ -61,7 +61,7 @@ ModelConfig model(const ForeignConfig& c) {
                                  : c.flag("mamba_norm_before_gate", true) ? "before-gate"
                                                                           : "gated"}});
   if (norm) layer.options["norm_eps"] = text_of_option(model.norm_eps);
-  model.layers.assign(std::size_t(c.size("num_hidden_layers")), layer);
+  model.layers.assign(std::size_t(c.layers()), layer);
   return model;
 }
 
@@ -95,7 +95,7 @@ void weights(const ForeignConfig& c, WeightTable& table) {
   const std::vector<double> mlp = multipliers(c, "mlp_multipliers", 2);
   all.take("embedding.weight", "embed_tokens.weight").times(tied ? head : 1);
   all.linear("norm", "final_layernorm");
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
+  for (Index i = 0; i < c.layers(); ++i) {
     const std::string at = "layers." + std::to_string(i) + ".";
     const WeightTable::Scope layer = all.in(at, at), wide = layer.in("mlp.", "feed_forward.");
     layer.linear("norm1", "input_layernorm");

@@ -225,7 +225,7 @@ ModelConfig model(const ForeignConfig& c) {
                     .tied = c.flag("tie_word_embeddings", false),
                     .vocabulary = c.size("vocab_size")};
   const Kind& kind = kind_of(c);
-  model.layers.assign(std::size_t(c.size("num_hidden_layers")), {.preset = kind.preset, .options = kind.options(c)});
+  model.layers.assign(std::size_t(c.layers()), {.preset = kind.preset, .options = kind.options(c)});
   return model;
 }
 
@@ -237,7 +237,7 @@ void weights(const ForeignConfig& c, WeightTable& table) {
     kind_of(c).weights(c, layer.in("mixer.", "attn."));
     mlp_weights(layer);
   });
-  if (c.type() == "hgrn2" && c.size("num_hidden_layers") > 1)
+  if (c.type() == "hgrn2" && c.layers() > 1)
     table.in("", c.is_for("Model") ? "" : frame.base).take("shared.hgrn2.bounds", "lower_bounds");
   table.leave("rotary.inv_freq");
 }

@@ -48,7 +48,7 @@ double distance(const Tensor& got, const Tensor& want, double least = 1e-30) {
 class ForeignModel : public ::testing::TestWithParam<std::string> {
  protected:
   ForeignModel() : want_(read_safetensors(folder() + "/expected.safetensors")), model_(load_model(folder())) {
-    for (const char* name : {"tokens", "pixels", "mask", "types", "targets"})
+    for (const char* name : {"tokens", "pixels", "inputs", "known", "mask", "types", "targets"})
       if (const auto found = want_.find(name); found != want_.end()) in_.emplace(name, found->second.clone());
   }
   static std::string folder() { return (goldens() / GetParam()).string(); }
@@ -186,6 +186,36 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
             "config.json: q_lora_rank: expected none, which is all that is supported, got 4");
 }
 
+// Folders that mean harm: one line, and no memory taken for sizes that nothing stands behind.
+TEST(ForeignErrors, NameSizesThatTheWeightsCannotHave) {
+  const auto error = [](const char* name, const std::vector<std::pair<std::string, std::string>>& changes) {
+    return Changed(name, changes).error();
+  };
+  EXPECT_EQ(error("llama", {{"num_hidden_layers", "2147483647"}}),
+            "config.json: num_hidden_layers: expected a whole number from 1 to 4096, got 2147483647");
+  EXPECT_EQ(error("llama", {{"hidden_size", "2147483647"}}),
+            "config.json: model: expected a width from 1 to 1048576, got 2147483647");
+  const std::string wide = error("gpt2", {{"n_embd", "1048576"}, {"n_layer", "4096"}});
+  EXPECT_TRUE(wide.starts_with("config.json: expected weights of ")) << wide;
+  EXPECT_TRUE(wide.ends_with(" numbers for these sizes, found 7152")) << wide;
+  for (const auto& [name, key] : std::vector<std::pair<const char*, const char*>>{{"llama", "intermediate_size"},
+                                                                                  {"llama", "vocab_size"},
+                                                                                  {"llama", "num_attention_heads"},
+                                                                                  {"mamba", "state_size"},
+                                                                                  {"mamba2", "n_groups"},
+                                                                                  {"fla-retnet", "num_heads"},
+                                                                                  {"fla-rwkv7", "decay_low_rank_dim"},
+                                                                                  {"gpt2", "n_positions"},
+                                                                                  {"kimi-linear", "kv_lora_rank"},
+                                                                                  {"bert-classifier", "max_position_embeddings"},
+                                                                                  {"tabpfn", "num_labels"}})
+    for (const char* size : {"2147483647", "1048576"}) {
+      const std::string said = error(name, {{key, size}});
+      EXPECT_NE(said, "no error") << name << " " << key;
+      EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+    }
+}
+
 TEST(ForeignErrors, ListWeightsThatAreNotThere) {
   EXPECT_EQ(Changed("llama", {{"num_hidden_layers", "1"}}).error(),
             "model.safetensors: unknown weights: model.layers.1.input_layernorm.weight, model.layers.1.mlp.down_proj.weight, "
@@ -242,6 +272,14 @@ TEST(SentenceEncoders, TakeTheVectorThatTheirFolderNames) {
   EXPECT_EQ(pool(), Pool::first);
   write_text(path, "{\"pooling_mode_max_tokens\": true}");
   EXPECT_EQ(folder.error(), "1_Pooling/config.json: pooling_mode_max_tokens: expected the mean, the first or the last token");
+}
+
+TEST(SentenceEncoders, HaveNoHeadWhateverTheirConfigSays) {
+  const Changed folder("mpnet-encoder", {{"architectures", "[\"MPNetForMaskedLM\"]"}});
+  EXPECT_TRUE(folder.error().starts_with("model.safetensors: missing weights: ")) << folder.error();
+  fs::create_directory(folder.path() / "1_Pooling");
+  write_text((folder.path() / "1_Pooling/config.json").string(), "{\"pooling_mode_mean_tokens\": true}");
+  EXPECT_EQ(load_model(folder.path().string())->model.config().kind, ModelKind::embedding);
 }
 
 TEST(Architectures, AreInTheOrderOfTheAlphabet) {

@@ -41,7 +41,7 @@ ModelConfig model(const ForeignConfig& c) {
                     .embedding_scale = std::sqrt(double(width)),
                     .vocabulary = c.size("vocab_size"),
                     .length = c.size("max_position_embeddings", 0)};
-  for (Index layer = 0; layer < c.size("num_hidden_layers"); ++layer) {
+  for (Index layer = 0; layer < c.layers(); ++layer) {
     const bool window = has_window(c, layer);
     LayerConfig one{.preset = window ? "sliding-window" : "softmax"};
     one.options = {{"heads", std::to_string(heads)},

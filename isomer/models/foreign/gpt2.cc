@@ -21,7 +21,7 @@ ModelConfig model(const ForeignConfig& c) {
   LayerConfig layer{.preset = "softmax"};
   layer.options = {{"heads", std::to_string(c.size("n_head"))}, {"position", "none"}, {"bias", "true"}, {"output_bias", "true"}};
   if (!c.flag("scale_attn_weights", true)) layer.options["scale"] = "1";
-  model.layers.assign(std::size_t(c.size("n_layer")), layer);
+  model.layers.assign(std::size_t(c.layers("n_layer")), layer);
   return model;
 }
 
@@ -31,7 +31,7 @@ void weights(const ForeignConfig& c, WeightTable& table) {
   all.linear("embedding", "wte");
   all.linear("positions", "wpe");
   all.linear("norm", "ln_f", true);
-  for (Index i = 0; i < c.size("n_layer"); ++i) {
+  for (Index i = 0; i < c.layers("n_layer"); ++i) {
     const std::string number = std::to_string(i) + ".";
     const WeightTable::Scope layer = all.in("layers." + number, "h." + number), mixer = layer.in("mixer.", "attn.");
     const auto turned = [&](const WeightTable::Scope& at, const char* ours, const char* theirs) {

@@ -56,7 +56,7 @@ ModelConfig model(const ForeignConfig& c) {
                        {"conv", std::to_string(size_of(c, "linear_conv_kernel_dim", "short_conv_kernel_size", 4))},
                        {"gate_bias", "false"},
                        {"norm_eps", text_of_option(model.norm_eps)}};
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
+  for (Index i = 0; i < c.layers(); ++i) {
     if (!is_dense(c, i)) c.fail("mlp_layer_types: layer " + std::to_string(i) + ": mixtures of experts are not supported");
     model.layers.push_back(attends(c, i) ? LayerConfig{"softmax", attention(c)} : LayerConfig{"kda", delta});
   }

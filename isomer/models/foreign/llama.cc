@@ -33,7 +33,7 @@ ModelConfig model(const ForeignConfig& c) {
                     .vocabulary = c.size("vocab_size"),
                     .length = c.size("max_position_embeddings", 0)};
   const Index head = c.size("head_dim", width / heads);
-  for (Index layer = 0; layer < c.size("num_hidden_layers"); ++layer) {
+  for (Index layer = 0; layer < c.layers(); ++layer) {
     const Index window = window_of(c, layer);
     LayerConfig one{.preset = window > 0 ? "sliding-window" : "softmax"};
     one.options = {{"heads", std::to_string(heads)},

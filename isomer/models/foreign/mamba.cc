@@ -25,7 +25,7 @@ ModelConfig model(const ForeignConfig& c) {
                    {"conv", std::to_string(c.size("conv_kernel", 4))}};
   if (rank != nullptr && rank->is_integer()) layer.options["step_rank"] = std::to_string(c.size("time_step_rank"));
   if (is_falcon(c)) layer.options["scan_norm_eps"] = text_of_option(c.number("mixer_rms_eps", 1e-6));
-  model.layers.assign(std::size_t(c.size("num_hidden_layers")), layer);
+  model.layers.assign(std::size_t(c.layers()), layer);
   return model;
 }
 

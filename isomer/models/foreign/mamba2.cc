@@ -23,7 +23,7 @@ ModelConfig model(const ForeignConfig& c) {
                    {"groups", std::to_string(c.size("n_groups", 8))},
                    {"conv", std::to_string(c.size("conv_kernel", 4))},
                    {"norm_eps", text_of_option(model.norm_eps)}};
-  model.layers.assign(std::size_t(c.size("num_hidden_layers")), layer);
+  model.layers.assign(std::size_t(c.layers()), layer);
   return model;
 }
 

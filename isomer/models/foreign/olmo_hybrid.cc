@@ -6,7 +6,7 @@ namespace isomer::foreign {
 
 namespace {
 bool attends(const ForeignConfig& c, Index layer) {
-  const Index layers = c.size("num_hidden_layers");
+  const Index layers = c.layers();
   const bool usual = layer % 4 == 3 || (layers < 4 && layer == layers - 1);
   return c.text_at("layer_types", layer, {"linear_attention", "full_attention"}, usual ? 1 : 0) == "full_attention";
 }
@@ -48,7 +48,7 @@ ModelConfig model(const ForeignConfig& c) {
                     .tied = c.flag("tie_word_embeddings", false),
                     .vocabulary = c.size("vocab_size"),
                     .length = c.size("max_position_embeddings", 0)};
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i)
+  for (Index i = 0; i < c.layers(); ++i)
     model.layers.push_back(attends(c, i) ? LayerConfig{"softmax", attention(c, model.norm_eps), NormPlace::branch}
                                          : LayerConfig{"gated-deltanet", delta(c)});
   return model;

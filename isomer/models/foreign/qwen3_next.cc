@@ -54,7 +54,7 @@ ModelConfig model(const ForeignConfig& c) {
                        {"value", std::to_string(s.value)},
                        {"conv", std::to_string(c.size("linear_conv_kernel_dim", 4))},
                        {"norm_eps", text_of_option(model.norm_eps)}};
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i)
+  for (Index i = 0; i < c.layers(); ++i)
     model.layers.push_back(attends(c, i) ? LayerConfig{"softmax", attention(c, model.norm_eps)}
                                          : LayerConfig{"gated-deltanet", delta});
   return model;

@@ -46,7 +46,7 @@ ModelConfig model(const ForeignConfig& c) {
   const Settings recurrent{{"inner", std::to_string(c.size("lru_width", width))},
                            {"heads", std::to_string(c.size("num_attention_heads", 10))},
                            {"conv", std::to_string(c.size("conv1d_width", 4))}};
-  for (Index layer = 0; layer < c.size("num_hidden_layers"); ++layer)
+  for (Index layer = 0; layer < c.layers(); ++layer)
     model.layers.push_back(attends(c, layer) ? LayerConfig{"sliding-window", attention(c)} : LayerConfig{"rg-lru", recurrent});
   return model;
 }

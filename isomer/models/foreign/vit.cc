@@ -37,7 +37,7 @@ ModelConfig model(const ForeignConfig& c) {
                    {"bias", bias ? "true" : "false"},
                    {"output_bias", "true"},
                    {"causal", "false"}};
-  model.layers.assign(std::size_t(c.size("num_hidden_layers")), layer);
+  model.layers.assign(std::size_t(c.layers()), layer);
   return model;
 }
 
@@ -48,7 +48,7 @@ void weights(const ForeignConfig& c, WeightTable& table) {
   front.take("positions.weight", "position_embeddings").reshaped();
   front.linear("input", "patch_embeddings.projection", true);
   all.linear("norm", "layernorm", true);
-  for (Index i = 0; i < c.size("num_hidden_layers"); ++i) {
+  for (Index i = 0; i < c.layers(); ++i) {
     const std::string number = std::to_string(i) + ".";
     const WeightTable::Scope layer = all.in("layers." + number, "encoder.layer." + number);
     layer.linear("mixer.q", "attention.attention.query", bias);

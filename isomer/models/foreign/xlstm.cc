@@ -7,9 +7,7 @@ namespace isomer::foreign {
 
 namespace {
 Index width_of(const ForeignConfig& c) { return c.has("hidden_size") ? c.size("hidden_size") : c.size("embedding_dim"); }
-Index layers_of(const ForeignConfig& c) {
-  return c.has("num_hidden_layers") ? c.size("num_hidden_layers") : c.size("num_blocks");
-}
+Index layers_of(const ForeignConfig& c) { return c.has("num_hidden_layers") ? c.layers() : c.layers("num_blocks"); }
 Index part_of_width(const ForeignConfig& c, const char* key, double fallback) {
   return Index(double(width_of(c)) * c.number(key, fallback));
 }

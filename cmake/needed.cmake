@@ -1,0 +1,18 @@
+# What others wrote and is not here is said at once, in one line, not by the compiler after a minute.
+set(missing)
+foreach(wanted hwy/highway.h=libhwy-dev CLI/CLI.hpp=libcli11-dev nlohmann/json.hpp=nlohmann-json3-dev toml++/toml.h=libtomlplusplus-dev
+               zlib.h=zlib1g-dev utf8proc.h=libutf8proc-dev)
+  string(REPLACE "=" ";" wanted ${wanted})
+  list(GET wanted 0 header)
+  list(GET wanted 1 package)
+  string(MAKE_C_IDENTIFIER ${header} found)
+  find_path(ISOMER_${found} ${header})
+  mark_as_advanced(ISOMER_${found})
+  if(NOT ISOMER_${found})
+    list(APPEND missing ${package})
+  endif()
+endforeach()
+if(missing)
+  list(JOIN missing " " missing)
+  message(FATAL_ERROR "isomer: not installed, by their names in Debian: ${missing}; `tools/setup python` installs them")
+endif()
