@@ -104,6 +104,11 @@ def main():
         sizes = [int(result.stderr.split(" bytes of ")[0].split()[-1]) for result in said]
         expect(sizes[2] // 2 < sizes[0] == sizes[1] < 0.6 * sizes[2], f"bf16 should read about half as much, got {sizes}")
 
+        near = isomer("generate", top / "whole", "--prompt", "1 2 3", "--tokens", 5, "--weights", "bf16", "--compute", "bf16")
+        expect(near.returncode == 0 and near.stdout, f"--compute bf16: {near}")
+        wide = isomer("generate", top / "whole", "--prompt", "1 2 3", "--compute", "bf16")
+        expect(wide.returncode == 2 and "--compute bf16: expected weights in BF16, got F32; --weights bf16 keeps them so" in wide.stderr, f"{wide}")
+
         learned = run(top / "learned", "--set", "model.positions=true", "--set", "train.steps=1")
         expect(learned.returncode == 0, learned.stderr)
         for tokens, status in (29, 0), (30, 2):

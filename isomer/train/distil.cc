@@ -1,6 +1,7 @@
 #include "isomer/train/distil.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "isomer/base/error.h"
@@ -10,6 +11,33 @@
 namespace isomer {
 
 namespace {
+/// Where p is largest, and Σ p (a − b). Eight sums and maxima beside each other: none waits for the one before.
+struct RowSums {
+  Index largest = 0;
+  double sum = 0;
+
+  RowSums(const float* p, const float* a, const float* b, Index n) {
+    constexpr Index kLanes = 8;
+    std::array<double, kLanes> sums{};
+    std::array<float, kLanes> most{};
+    const Index whole = n - n % kLanes;
+    for (Index first = 0; first < whole; first += kLanes)
+      for (Index i = 0; i < kLanes; ++i) {
+        const Index v = first + i;
+        sums[std::size_t(i)] += double(p[v]) * (double(a[v]) - double(b[v]));
+        most[std::size_t(i)] = std::max(most[std::size_t(i)], p[v]);
+      }
+    for (Index v = whole; v < n; ++v) {
+      sums[0] += double(p[v]) * (double(a[v]) - double(b[v]));
+      most[0] = std::max(most[0], p[v]);
+    }
+    for (const double one : sums) sum += one;
+    const float largest_p = *std::ranges::max_element(most);
+    // Not there: p is not a number.
+    if (const float* at = std::find(p, p + n, largest_p); at != p + n) largest = at - p;
+  }
+};
+
 /// Teacher and pupil on one batch after the other.
 class Lesson {
  public:
@@ -70,12 +98,11 @@ class Lesson {
         return;
       }
       // log p − log p' = a − b + c with one c for the row, which is read off where both are large.
-      const Index at = std::max_element(pa, pa + V) - pa;
-      double sum = 0;
-      for (Index v = 0; v < V; ++v) sum += double(pa[v]) * (double(a[v]) - double(b[v]));
+      const RowSums all(pa, a, b, V);
+      const Index at = all.largest;
       const double rarest = 1e-30;  // what a float may round to 0
       sums_[std::size_t(row)] =
-          sum + std::log(double(pa[at])) - double(a[at]) + double(b[at]) - std::log(std::max(double(pb[at]), rarest));
+          all.sum + std::log(double(pa[at])) - double(a[at]) + double(b[at]) - std::log(std::max(double(pb[at]), rarest));
       for (Index v = 0; to != nullptr && v < V; ++v) to[v] = (pb[v] - pa[v]) / float(count);
     });
     double sum = 0;

@@ -52,6 +52,7 @@ TEST(Memory, IsNearWhatATapeTakesOfEveryMixer) {
 
 TEST(Memory, KnowsWhatTheModelAndTheTrainingAddToIt) {
   expect_near({"model.mlp=none"}, "no MLP");
+  expect_near({"model.mlp=channel-mix"}, "channel-mix");
   expect_near({"model.mlp=gelu", "model.positions=true"}, "gelu and positions");
   expect_near({"model.layers=gla*8", "train.recompute=true"}, "recompute");
   expect_near({"train.batch=16", "model.norm=layer"}, "batch");

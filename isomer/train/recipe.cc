@@ -19,7 +19,7 @@
 namespace isomer {
 
 namespace {
-constexpr Index kMostLayers = 1000;
+constexpr Index kMostRecipeLayers = 1000;
 
 std::string place(const Recipe& recipe, const std::string& key) {
   const auto found = recipe.lines.find(key);
@@ -304,12 +304,12 @@ std::vector<std::string> layers_of(const ModelRecipe& model) {
     const std::size_t star = item.find('*');
     Index times = 1;
     if (star != std::string::npos)
-      require(parse_number(std::string_view(item).substr(star + 1), times) && times >= 1 && times <= kMostLayers, "model.layers",
-              "expected PRESET or PRESET*N with N from 1 to ", kMostLayers, ", got ", item);
+      require(parse_number(std::string_view(item).substr(star + 1), times) && times >= 1 && times <= kMostRecipeLayers,
+              "model.layers", "expected PRESET or PRESET*N with N from 1 to ", kMostRecipeLayers, ", got ", item);
     once.insert(once.end(), std::size_t(times), item.substr(0, star));
   }
-  require(Index(once.size()) <= kMostLayers / model.repeat, "model.layers", "expected at most ", kMostLayers, " layers, got ",
-          once.size(), " times ", model.repeat);
+  require(Index(once.size()) <= kMostRecipeLayers / model.repeat, "model.layers", "expected at most ", kMostRecipeLayers,
+          " layers, got ", once.size(), " times ", model.repeat);
   for (Index i = 0; i < model.repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;
 }

@@ -15,7 +15,7 @@ void bind_model(ModelRecipe& m, Binder& b) {
   b.list("model.layers", m.layers);
   if (fresh) {
     b.size("model.repeat", m.repeat, 1);
-    b.choice("model.mlp", m.mlp, {"none", "gelu", "swiglu"});
+    b.choice("model.mlp", m.mlp, {"none", "gelu", "swiglu", "channel-mix"});
     b.number("model.mlp_factor", m.mlp_factor, 0, kHuge);
     b.choice("model.norm", m.norm, {"rms", "layer"});
     b.flag("model.tied", m.tied);

@@ -147,7 +147,7 @@ TEST(Recipe, NamesTheLineAndTheNearestKeyOfAMistake) {
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nsteps = 0\n"),
             "small.toml:4: expected a whole number of at least 1 for train.steps, got 0");
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[model]\nmlp = \"swigl\"\n"),
-            "small.toml:4: expected one of none, gelu, swiglu for model.mlp, got swigl, did you mean swiglu?");
+            "small.toml:4: expected one of none, gelu, swiglu, channel-mix for model.mlp, got swigl, did you mean swiglu?");
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[model]\ntied = 1\n"),
             "small.toml:4: expected true or false for model.tied, got 1");
   EXPECT_EQ(error_of("[task]\nname = \"mqar\"\n[train]\nlr = [1]\n"),

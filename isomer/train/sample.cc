@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "isomer/base/error.h"
+#include "isomer/models/prompt.h"
 
 namespace isomer {
 
@@ -36,7 +37,7 @@ std::size_t Sampler::draw(std::size_t count, double total) {
 std::int64_t Sampler::operator()(std::span<const float> logits) {
   // A draw takes two numbers of 32 bits.
   rng_.seek(2 * drawn_++);
-  if (options_.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
+  if (options_.temperature == 0) return likeliest(logits);
   const bool all = options_.top_k == 0 || std::size_t(options_.top_k) >= logits.size(), ranked = !all || options_.top_p < 1;
   if (ranked) logits = largest(logits, all ? logits.size() : std::size_t(options_.top_k));
   const float top = *std::max_element(logits.begin(), logits.end());

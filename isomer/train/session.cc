@@ -57,16 +57,16 @@ void expect_same(const std::string& file, const ModelConfig& saved, const ModelC
 }
 }  // namespace
 
-Session::Session(const Recipe& recipe, Context& context) : Session(recipe, task_of(recipe), context) {}
+Session::Session(const Recipe& recipe, Context& context, Weights weights) : Session(recipe, task_of(recipe), context, weights) {}
 
-Session::Session(const Recipe& recipe, std::unique_ptr<Task> task, Context& context)
+Session::Session(const Recipe& recipe, std::unique_ptr<Task> task, Context& context, Weights weights)
     : recipe_(recipe), context_(context), task_(std::move(task)), config_(model_of(recipe, task_->shape())), tape_(context) {
-  prepare();
+  prepare(weights);
 }
 
-Session::Session(const Recipe& recipe, const ModelConfig& model, Context& context)
+Session::Session(const Recipe& recipe, const ModelConfig& model, Context& context, Weights weights)
     : recipe_(recipe), context_(context), config_(model), tape_(context) {
-  prepare();
+  prepare(weights);
 }
 
 const Task& Session::task() const {
@@ -85,11 +85,13 @@ void Session::use_task_of(const Recipe& recipe) {
   (void)task();
 }
 
-void Session::prepare() {
+void Session::prepare(Weights weights) {
   const TrainRecipe& t = recipe_.train;
   schedule_ = schedule_of(recipe_);
   model_ = std::make_unique<Model<float>>(config_, parameters_);
-  initialise(parameters_, t.seed);
+  if (weights == Weights::drawn) initialise(parameters_, t.seed);
+  if (weights == Weights::zero)
+    for (const Parameter<float>& p : parameters_.all()) std::ranges::fill(p.values(), 0.0F);
   freeze();
   optimiser_options_ = {.kind = optimiser_named(t.optimiser),
                         .beta1 = t.beta1,

@@ -49,13 +49,17 @@ struct Reduction {
   std::function<void(std::span<float>)> sum_array;  // of arrays of the same size, in place
 };
 
+/// What a session's parameters start with: numbers that are drawn, or zeros, where others come from elsewhere. Drawing takes
+/// longer than reading a file.
+enum class Weights : std::uint8_t { drawn, zero };
+
 class Session {
  public:
-  Session(const Recipe& recipe, Context& context);
+  Session(const Recipe& recipe, Context& context, Weights weights = Weights::drawn);
   /// With the recipe's task, task_of(recipe), made already: its data may be large.
-  Session(const Recipe& recipe, std::unique_ptr<Task> task, Context& context);
+  Session(const Recipe& recipe, std::unique_ptr<Task> task, Context& context, Weights weights = Weights::drawn);
   /// With a model that is there already, whatever the recipe says of models. The task is made when it is first needed.
-  Session(const Recipe& recipe, const ModelConfig& model, Context& context);
+  Session(const Recipe& recipe, const ModelConfig& model, Context& context, Weights weights = Weights::drawn);
 
   /// Throws NotFinite with the step and the layer that first produced such a value; parameters are those of the step before.
   StepReport step();
@@ -90,7 +94,7 @@ class Session {
   void take_tokenizer(const Session& other) { tokenizer_ = other.tokenizer_; }
 
  private:
-  void prepare();
+  void prepare(Weights weights);
   void freeze();
   /// Made when it is first needed: who only evaluates or generates has no memory for it.
   [[nodiscard]] Optimiser<float>& optimiser();

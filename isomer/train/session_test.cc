@@ -36,6 +36,13 @@ TEST(Session, NamesTheLayerThatSpoilsTheLoss) {
   EXPECT_EQ(session.steps_done(), 1);
 }
 
+TEST(Session, BeginsWithZerosWhereWeightsComeFromElsewhere) {
+  Context context(1);
+  Session session(small_recipe(), context, Weights::zero);
+  for (const Parameter<float>& p : session.parameters().all())
+    EXPECT_TRUE(std::ranges::all_of(p.values(), [](float x) { return x == 0; })) << p.name();
+}
+
 TEST(Session, RefusesAStateThatItCannotRead) {
   Context context(1);
   Session session(small_recipe(), context);

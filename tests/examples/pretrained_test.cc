@@ -10,6 +10,7 @@
 #include "isomer/io/unicode.h"
 #include "isomer/models/foreign/architecture.h"
 #include "isomer/models/foreign/gguf_model.h"
+#include "isomer/models/table_rows.h"
 #include "isomer/models/tokenizers/chat.h"
 #include "isomer/models/tokenizers/given_parts.h"
 #include "isomer/models/tokenizers/normalizers.h"
@@ -56,14 +57,28 @@ TEST_F(PretrainedExamples, GgufModel) {
 
 TEST_F(PretrainedExamples, Architecture) {
   const std::string path = kGoldens + "/foreign/llama/config.json";
+  const Index numbers = 1 << 12;
   // from isomer/models/foreign/architecture.h
   const ForeignConfig config(read_text(path), path);  // of config.json
   const Architecture& architecture = find_architecture(config);
-  const ModelConfig model = architecture.model(config);
+  const ModelConfig model = model_of(architecture, config, numbers);
   const WeightTable table = weights_of(architecture, config);
   // end
   EXPECT_EQ(model.width, 16);
   EXPECT_FALSE(table.rules().empty());
+}
+
+TEST_F(PretrainedExamples, TableRows) {
+  write_text("train.csv", "length,width,species\n1,2,a\n2,5,b\n3,1,a\n");
+  write_text("test.csv", "width,length\n2,1\n");
+  Context context(1);
+  const auto loaded = load_model(kGoldens + "/foreign/tabpfn");
+  // from isomer/models/table_rows.h
+  const TableRows known = read_table("train.csv", "species"), asked = read_table("test.csv", "species", known.columns);
+  const std::vector<RowClass> found = classify_rows(*loaded, known, asked, context);  // found[0].label
+  // end
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_GE(found[0].probability, 0.5);
 }
 
 TEST_F(PretrainedExamples, WeightTable) {
