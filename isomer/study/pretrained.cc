@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <numeric>
+#include <limits>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "isomer/base/error.h"
 #include "isomer/io/files.h"
+#include "isomer/io/safetensors.h"
+#include "isomer/models/not_finite.h"
 #include "isomer/models/pretrained.h"
+#include "isomer/nn/init.h"
 #include "isomer/train/start.h"
 #include "isomer/train/transfer.h"
 
@@ -22,19 +27,30 @@ std::string cache_folder() {
   return base + "/isomer/models/";
 }
 
-/// Of a sorted order: equal values have the mean of their places.
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t(0));
-  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
-  std::vector<double> places(values.size());
-  for (std::size_t first = 0; first < order.size();) {
-    std::size_t end = first;
-    while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
-    for (std::size_t i = first; i < end; ++i) places[order[i]] = double(first + end - 1) / 2;
-    first = end;
+/// What does not depend on the mixer is scored once a process.
+double scored_once(const std::string& name, const std::function<double()>& score) {
+  static std::mutex mutex;
+  static std::map<std::string, double> known;
+  const std::scoped_lock lock(mutex);
+  const auto found = known.find(name);
+  return found != known.end() ? found->second : known[name] = score();
+}
+
+/// `stepped` is asked after every step; false: stop.
+void learn(const Trial& trial, Session& to, const TrainRecipe& train, const std::function<bool(Index, double)>& stepped,
+           Context& context) {
+  if (trial.learns == Trial::From::teacher) {
+    (void)distil(*trial.teacher, to,
+                 {.steps = train.steps, .lr = train.lr, .looks = 1, .examples = train.batch, .progress = stepped}, context);
+    return;
   }
-  return places;
+  for (Index step = 1; step <= train.steps; ++step)
+    if (!stepped(step, to.step().loss)) return;
+}
+
+double finite(double score) {
+  if (!std::isfinite(score)) throw NotFinite("the score is not finite");
+  return score;
 }
 }  // namespace
 
@@ -45,16 +61,23 @@ std::string model_folder(const std::string& name) {
 }
 
 std::unique_ptr<Session> pretrained(const Recipe& recipe, const std::string& folder, const Overrides& task, Head head,
-                                    Context& context) {
+                                    Context& context, const std::string& weights) {
   Recipe own = recipe;
   own.model = {};
   own.model.from = folder;
   own.model.layers.clear();
   own.mixers.clear();
   own = with_task(own, own.task, task);
-  auto session = head == Head::own ? std::make_unique<Session>(own, describe_model(folder), context)
-                                   : std::make_unique<Session>(own, context);
-  (void)start_from(session->parameters(), folder);
+  auto session = head == Head::own ? std::make_unique<Session>(own, describe_model(folder), context, Weights::zero)
+                                   : std::make_unique<Session>(own, context, Weights::zero);
+  if (!weights.empty()) {
+    session->parameters().assign(read_safetensors(weights));
+    return session;
+  }
+  std::set<std::string> taken;
+  for (const StartedWeight& weight : start_from(session->parameters(), folder).weights)
+    if (weight.fate == StartedWeight::Fate::taken) taken.insert(weight.name);
+  initialise(session->parameters(), own.train.seed, [&](const std::string& name) { return !taken.contains(name); });
   return session;
 }
 
@@ -76,11 +99,16 @@ ConvertedModel convert_as(const Recipe& recipe, Session& from, Context& context)
       for (const auto& [key, value] : options->second) request.overrides.push_back("mixer." + mixer + "." + key + "=" + value);
     const Conversion plan = plan_conversion(to.session ? *to.session : from, request);
     all.insert(all.end(), plan.layers.begin(), plan.layers.end());
-    to.session = std::make_unique<Session>(plan.recipe, plan.model, context);
+    to.session = std::make_unique<Session>(plan.recipe, plan.model, context, Weights::zero);
   }
   require(to.session != nullptr, "convert", "expected a mixer beside softmax, got none");
   std::ranges::sort(all);
   to.fates = take_weights(from, *to.session, all);
+  std::set<std::string> fresh;
+  for (const ConvertedParameter& p : to.fates)
+    if (p.fate == ConvertedParameter::Fate::fresh) fresh.insert(p.name);
+  initialise(to.session->parameters(), to.session->recipe().train.seed,
+             [&](const std::string& name) { return fresh.contains(name); });
   return to;
 }
 
@@ -94,33 +122,48 @@ void transfer_new(Session& from, ConvertedModel& to, Index steps, Context& conte
   if (!fates.empty()) (void)transfer(from, *to.session, fates, {.steps = steps}, context);
 }
 
-std::vector<CellPoint> distilled(Session& from, ConvertedModel& to, const TrainRecipe& train, Context& context,
-                                 const CellProgress& progress) {
+CellResult run_trial(const Trial& trial, const Recipe& recipe, Context& context, const CellProgress& progress) {
+  ConvertedModel to = convert_as(recipe, *trial.teacher, context);
+  CellResult result{.lower_is_better = trial.lower_is_better, .parameters = to.session->parameters().trained_size()};
+  const TrainRecipe& train = recipe.train;
+  const auto score = [&](Trial::Part part) { return finite(trial.score(*to.session, part)); };
+  for (const auto& [name, part] : {std::pair{"softmax", Trial::Part::test}, {"softmax, looked at", Trial::Part::look}})
+    result.numbers[name] = scored_once(trial.name + " " + name, [&] { return trial.score(*trial.teacher, part); });
   bool stopped = false;
-  DistilOptions options{.steps = train.steps, .lr = train.lr, .looks = 12, .examples = 2 * train.batch};
-  options.progress = [&](Index step, double) {
-    stopped = progress && !progress(double(step) / double(train.steps));
-    return !stopped;
-  };
-  const DistilReport report = distil(from, *to.session, options, context);
-  if (stopped) throw Error("stopped");
-  std::vector<CellPoint> curve;
-  for (const DistilReport::Point& point : report.curve) curve.push_back({point.step, point.loss, point.loss});
-  return curve;
+  try {
+    result.numbers["at once"] = score(Trial::Part::look);
+    transfer_new(*trial.teacher, to, trial.transfer, context);
+    result.curve.push_back({0, 0, score(Trial::Part::look)});
+    const Index every = std::max<Index>(1, train.steps / trial.looks);
+    const auto stepped = [&](Index step, double loss) {
+      stopped = progress && !progress(double(step) / double(train.steps));
+      if (!stopped && step % every == 0) result.curve.push_back({step, loss, score(Trial::Part::look)});
+      return !stopped;
+    };
+    learn(trial, *to.session, train, stepped, context);
+    if (stopped) throw Error("stopped");
+    result.validation = score(Trial::Part::validation);
+    result.value = score(Trial::Part::test);
+    result.loss = result.curve.back().loss;
+    for (const auto& [name, measure] : trial.more) {
+      result.numbers[name] = measure(*to.session);
+      result.numbers["softmax, " + name] = scored_once(trial.name + " " + name, [&] { return measure(*trial.teacher); });
+    }
+    result.improving = still_improving(result.curve, trial.lower_is_better);
+  } catch (const NotFinite&) {
+    result.diverged = true;
+    result.value = result.validation = trial.lower_is_better ? std::numeric_limits<double>::infinity() : 0;
+    result.loss = std::numeric_limits<double>::infinity();
+  }
+  result.steps = train.steps;
+  return result;
 }
 
-double spearman(const std::vector<double>& a, const std::vector<double>& b) {
-  require(a.size() == b.size() && a.size() > 1, "spearman", "expected as many values of both, and two, got ", a.size(), " and ",
-          b.size());
-  const std::vector<double> x = ranks(a), y = ranks(b);
-  const double mean = double(a.size() - 1) / 2;
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-    yy += (y[i] - mean) * (y[i] - mean);
-  }
-  return xy / std::sqrt(xx * yy);
+const std::string& made_once(const std::string& path, const std::function<void(const std::string& path)>& make) {
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  if (!is_there(path)) make(path);
+  return path;
 }
 
 }  // namespace isomer::study

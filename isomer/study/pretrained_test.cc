@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "isomer/base/error.h"
 #include "tests/error_of.h"
@@ -26,18 +27,22 @@ lr = 2e-3
 )";
 Recipe recipe_with(const Overrides& overrides) { return parse_recipe(parse_toml(kRecipe, "claim.toml"), overrides); }
 
-TEST(Spearman, IsTheCorrelationOfRanks) {
-  EXPECT_DOUBLE_EQ(spearman({1, 2, 3, 4}, {10, 20, 25, 100}), 1);
-  EXPECT_DOUBLE_EQ(spearman({1, 2, 3, 4}, {4, 3, 2, 1}), -1);
-  // Ranks 0, 1.5, 1.5, 3 and 0, 1, 2, 3: 4.5 / √(4.5 · 5).
-  EXPECT_DOUBLE_EQ(spearman({1, 2, 2, 3}, {1, 2, 3, 4}), 4.5 / std::sqrt(4.5 * 5));
-  EXPECT_NE(tests::error_of([] { (void)spearman({1}, {1}); }), "no error");
-}
-
 TEST(PretrainedClaims, SayWhatFetchesWhatIsMissing) {
   const std::string error = tests::error_of([] { (void)model_folder("no-such-model"); });
   EXPECT_TRUE(error.ends_with("/isomer/models/no-such-model, got no such folder: tools/models no-such-model fetches it"))
       << error;
+}
+
+Trial trial_of(const Recipe& recipe, Context& context) {
+  return {.name = "mqar",
+          .teacher = pretrained(recipe, golden("llama"), {}, Head::of_task, context),
+          .score =
+              [](Session& session, Trial::Part part) {
+                return session.evaluate({.examples = 8, .first = part == Trial::Part::test ? 8 : 0}).loss;
+              },
+          .lower_is_better = true,
+          .transfer = 5,
+          .looks = 6};
 }
 
 TEST(PretrainedClaims, ConvertToOneMixerOrToSeveral) {
@@ -48,31 +53,74 @@ TEST(PretrainedClaims, ConvertToOneMixerOrToSeveral) {
     const Recipe recipe = recipe_with(layers);
     const auto teacher = pretrained(recipe, golden("llama"), {}, Head::of_task, context);
     EXPECT_EQ(teacher->parameters().fingerprint(), load_model(golden("llama"))->parameters.fingerprint());
-    ConvertedModel to = convert_as(recipe, *teacher, context);
+    const ConvertedModel to = convert_as(recipe, *teacher, context);
     const std::vector<std::string> names = layers_of(recipe.model);
     for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(to.session->config().layers[i].preset, names[std::min(i, names.size() - 1)]);
-    const double at_once = distance(*teacher, *to.session, 16, context);
-    EXPECT_GT(at_once, 0);
-    transfer_new(*teacher, to, 5, context);
+    EXPECT_GT(distance(*teacher, *to.session, 16, context), 0);
+  }
+}
+
+TEST(PretrainedClaims, TrialsLearnFromTheTeacherOrFromLabels) {
+  Context context(1);
+  for (const Trial::From from : {Trial::From::teacher, Trial::From::labels}) {
+    const Recipe recipe = recipe_with({"model.layers=hedgehog"});
+    Trial trial = trial_of(recipe, context);
+    trial.learns = from;
+    trial.more["layers"] = [](Session& session) { return double(session.config().layers.size()); };
     std::vector<double> shares;
-    const std::vector<CellPoint> curve = distilled(*teacher, to, recipe.train, context, [&](double share) {
+    const CellResult result = run_trial(trial, recipe, context, [&](double share) {
       shares.push_back(share);
       return true;
     });
-    ASSERT_GT(curve.size(), 4U);
-    EXPECT_LT(curve.back().loss, curve.front().loss);
-    EXPECT_EQ(curve.back().step, 60);
+    EXPECT_EQ(shares.size(), 60U);
     EXPECT_EQ(shares.back(), 1);
+    ASSERT_EQ(result.curve.size(), 7U) << "the end of the transfer, and six looks";
+    EXPECT_EQ(result.curve.back().step, 60);
+    EXPECT_EQ(result.curve.back().value, result.validation) << "here both are of the same examples";
+    EXPECT_NE(result.value, result.validation);
+    EXPECT_NE(result.numbers.at("at once"), result.curve.front().value) << "something was transferred";
+    EXPECT_EQ(result.numbers.at("softmax, looked at"), trial.score(*trial.teacher, Trial::Part::look));
+    EXPECT_EQ(result.numbers.at("softmax"), trial.score(*trial.teacher, Trial::Part::test));
+    EXPECT_EQ(result.numbers.at("layers"), 2);
+    EXPECT_EQ(result.numbers.at("softmax, layers"), 2);
+    if (from == Trial::From::labels) {
+      EXPECT_LT(result.validation, result.curve.front().value);
+    }
   }
+}
+
+TEST(PretrainedClaims, TheLearningRateIsThatOfTheRecipe) {
+  Context context(1);
+  std::vector<double> values;
+  for (const char* rate : {"train.lr=1e-5", "train.lr=1e-2"}) {
+    const Recipe recipe = recipe_with({"model.layers=linear-elu", rate});
+    Trial trial = trial_of(recipe, context);
+    trial.learns = Trial::From::labels;
+    values.push_back(run_trial(trial, recipe, context, {}).value);
+  }
+  EXPECT_NE(values[0], values[1]);
+}
+
+TEST(PretrainedClaims, WhatIsNotFiniteHasDiverged) {
+  Context context(1);
+  const Recipe recipe = recipe_with({"model.layers=linear-elu"});
+  Trial trial = trial_of(recipe, context);
+  const Session* const teacher = trial.teacher.get();
+  trial.name = "diverges";
+  trial.score = [teacher](Session& session, Trial::Part) { return &session == teacher ? 1 : std::nan(""); };
+  const CellResult result = run_trial(trial, recipe, context, {});
+  EXPECT_TRUE(result.diverged);
+  EXPECT_EQ(result.score(), -std::numeric_limits<double>::infinity());
 }
 
 TEST(PretrainedClaims, StopWhenAsked) {
   Context context(1);
   const Recipe recipe = recipe_with({"model.layers=hedgehog"});
-  const auto teacher = pretrained(recipe, golden("llama"), {}, Head::of_task, context);
-  ConvertedModel to = convert_as(recipe, *teacher, context);
-  EXPECT_EQ(tests::error_of([&] { (void)distilled(*teacher, to, recipe.train, context, [](double) { return false; }); }),
-            "stopped");
+  for (const Trial::From from : {Trial::From::teacher, Trial::From::labels}) {
+    Trial trial = trial_of(recipe, context);
+    trial.learns = from;
+    EXPECT_EQ(tests::error_of([&] { (void)run_trial(trial, recipe, context, [](double) { return false; }); }), "stopped");
+  }
 }
 
 TEST(PretrainedClaims, KeepAnEncoderAsItIs) {

@@ -1,7 +1,6 @@
 #include "isomer/study/trained.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -25,8 +24,6 @@ Cell cell_of(const Comparison& of, const Contender& model, double rate, const Bu
   cell.overrides.push_back("train.lr=" + text_of(rate));
   return cell;
 }
-
-constexpr std::array kLadder{1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1};
 
 /// The cells of a model's search that are known to be needed, and the learning rate that it ends with.
 class Search {
@@ -81,7 +78,8 @@ class Search {
   /// every seed to the goal, above which nothing counts as better.
   std::optional<double> search() {
     const auto distance = [&](double step) { return std::abs(std::log(step / model_.rate)); };
-    const auto start = std::ranges::min_element(kLadder, {}, distance);
+    const std::vector<double>& ladder = of_.ladder;
+    const auto start = std::ranges::min_element(ladder, {}, distance);
     if (!take(*start, 1)) return {};
     std::vector<double> tried{*start};  // the best first
     auto low = start, high = start;
@@ -95,13 +93,13 @@ class Search {
       const std::optional<bool> goal = reaches_goal(tried.front());
       if (!goal) return {};
       if (*goal) return tried.front();
-      const bool down = tried.front() == *low && low != kLadder.begin(), up = tried.front() == *high && high + 1 != kLadder.end();
+      const bool down = tried.front() == *low && low != ladder.begin(), up = tried.front() == *high && high + 1 != ladder.end();
       if (!down && !up) break;
       // Both neighbours of the first step are needed in any case.
       const bool known_below = !down || try_next(--low), known_above = !up || try_next(++high);
       if (!known_below || !known_above) return {};
     }
-    if (tried.size() < 2 || budget_.seeds < 2) return tried.front();
+    if (tried.size() < 2 || budget_.seeds < 2 || !of_.second_look) return tried.front();
     const bool known_first = take(tried[0], 2), known_second = take(tried[1], 2);
     if (!known_first || !known_second) return {};
     return score(tried[1], 2) > score(tried[0], 2) ? tried[1] : tried[0];

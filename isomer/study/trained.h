@@ -59,6 +59,9 @@ struct Comparison {
   const Procedure* procedure = nullptr;  // in place of training
   std::optional<Reading> reading = {};   // without: the task's metric on test examples
   bool search = true;                    // for learning rates; without: each model's own alone
+  // The rates that are searched, rising.
+  std::vector<double> ladder = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1};
+  bool second_look = true;  // at the best two rates, with a second seed; without: the first seed chooses
 
   [[nodiscard]] std::vector<Cell> cells(const Budget& budget, const Cells& done) const;
 

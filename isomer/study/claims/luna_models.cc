@@ -21,7 +21,7 @@ struct Successor {
   const char* mixer;
   Overrides options = {};
 };
-const std::vector<Successor>& successors() {
+const std::vector<Successor>& feature_maps() {
   static const std::vector<Successor> all{{"LUNA", "luna"},
                                           {"Hedgehog", "hedgehog"},
                                           {"T2R", "t2r"},
@@ -31,7 +31,7 @@ const std::vector<Successor>& successors() {
 }
 
 /// The metric after equal fine-tuning with the learning rate that is best on validation examples, measured on others.
-double converted(Session& from, const Successor& to, const std::vector<double>& rates, Index steps, Context& context) {
+double metric_of(Session& from, const Successor& to, const std::vector<double>& rates, Index steps, Context& context) {
   const bool lower = lower_is_better(from.task().shape().metric);
   const Index examples = from.recipe().train.eval_examples;
   double best = -std::numeric_limits<double>::infinity(), reported = std::nan("");
@@ -56,7 +56,7 @@ double converted(Session& from, const Successor& to, const std::vector<double>& 
 
 Numbers all_converted(Session& from, const std::vector<double>& rates, Index steps, Context& context) {
   Numbers found;
-  for (const Successor& one : successors()) found[one.name] = converted(from, one, rates, steps, context);
+  for (const Successor& one : feature_maps()) found[one.name] = metric_of(from, one, rates, steps, context);
   return found;
 }
 const Probe kConvert{.name = "conversion, 300 steps, rates 1e-3, 3e-3, 1e-2", .measure = [](Session& from, Context& context) {
@@ -68,7 +68,7 @@ const Probe kConvertQuickly{.name = "conversion, 60 steps, rate 3e-3",
 /// The metric of every successor, and what is recovered of the model's.
 void read_conversions(const std::vector<Comparison::Chosen>& chosen, Evidence& found) {
   for (const CellResult* run : chosen.at(0).runs)
-    for (const Successor& one : successors()) {
+    for (const Successor& one : feature_maps()) {
       const double value = run->diverged ? std::nan("") : run->numbers.at(one.name);
       found.add(one.name, value);
       found.add(std::string("recovered by ") + one.name, run->lower_is_better ? run->value / value : value / run->value);

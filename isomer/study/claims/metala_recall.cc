@@ -25,19 +25,18 @@ length = 16
 pairs = 4
 vocabulary = 32
 [train]
-steps = 6000
+steps = 20000
 batch = 32
 warmup = 50
 schedule = "constant"
 eval_every = 250
 eval_examples = 500
 stop_at = 0.99
-patience = 5
 )";
 
 constexpr const char* kAccuracy =
     "share of keys whose value is recalled: 4 pairs in 16 tokens, two layers with a state of 4 x 4 numbers each; learning rate "
-    "searched, trained until five looks in a row, 250 steps apart, bring nothing better, or for 6,000 steps";
+    "searched, trained until 0.99 are recalled or 20,000 steps are over, and no sooner";
 
 // The source's ablation is of a language model: so much training for all.
 constexpr Judged kEqualSteps = Judged::after_equal_steps;
@@ -82,8 +81,9 @@ Claim order() {
                   .y = "accuracy",
                   .caption = "Recall with a state of 4 x 4 numbers a layer; softmax keeps all keys."},
        .unclear =
-           "training: some of the linear models still improve when the steps end, though these were raised from 3,000 to 6,000; "
-           "with larger states, 16 x 16 and 8 x 8, nearly all reach 0.96 and more",
+           "training: after 20,000 steps some seeds of MetaLA, of fixed decay and of linear attention still improve, so that "
+           "these are bounds; in the means the order is the source's; with larger states, 16 x 16 and 8 x 8, nearly all reach "
+           "0.96 and more",
        .full_only = true},
       {.recipe = kRecall, .models = {softmax(), metala(), gla(), retnet(), linear()}});
 }
@@ -97,8 +97,9 @@ Claim with_the_same_convolution() {
        .published = {{.name = "the source compares with GLA without one", .where = "figure 3"}},
        .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA beside GLA, both with a short convolution."},
        .otherwise = "the source gives GLA no convolution: it is what sets MetaLA apart from GLA in metala.mqar",
-       .unclear = "training: MetaLA still improves when the steps end; where it stands it is not ahead of GLA with the same "
-                  "convolution",
+       .unclear =
+           "training: after 20,000 steps some seed of MetaLA still improves; where it stands it is behind GLA with the same "
+           "convolution",
        .full_only = true},
       {.recipe = kRecall, .models = {metala(), model("GLA with a convolution", "gla", kConvolution)}});
 }
@@ -118,20 +119,18 @@ Claim convolution() {
 }
 
 Claim augmentation() {
-  return trained(
-      {.id = "metala.augmentation",
-       .statement = "Self-augmentation is worth a little.",
-       .quantity = kAccuracy,
-       .rule = all_of({greater("MetaLA", "without augmentation", 0), equal("MetaLA", "without augmentation", 0.05)}),
-       .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
-                     {.name = "without augmentation", .value = 0.4216, .where = "table of ablations"}},
-       .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without self-augmentation."},
-       .unclear = "size: five seeds differ by more than the source's gain, which is a third of a point; judged when learned it "
-                  "was undecided, too",
-       .full_only = true},
-      {.recipe = kRecall,
-       .models = {metala(), model("without augmentation", "metala", {{"conv", "2"}, {"augment", "false"}})},
-       .judged = kEqualSteps});
+  return trained({.id = "metala.augmentation",
+                  .statement = "Self-augmentation is worth a little.",
+                  .quantity = kAccuracy,
+                  .rule = all_of({greater("MetaLA", "without augmentation", 0), equal("MetaLA", "without augmentation", 0.05)}),
+                  .published = {{.name = "whole, mean of 8 tasks", .value = 0.4252, .where = "table of ablations"},
+                                {.name = "without augmentation", .value = 0.4216, .where = "table of ablations"}},
+                  .figure = {.kind = "bars", .y = "accuracy", .caption = "MetaLA with and without self-augmentation."},
+                  .unclear = "size: within two points both recall as much, and the source's gain is a third of a point",
+                  .full_only = true},
+                 {.recipe = kRecall,
+                  .models = {metala(), model("without augmentation", "metala", {{"conv", "2"}, {"augment", "false"}})},
+                  .judged = kEqualSteps});
 }
 
 Claim key() {
@@ -166,8 +165,8 @@ Claim state() {
        .published = {{.name = "rises with the width", .where = "figure 3, direction only"}},
        .figure = {.kind = "lines", .x = "numbers in the state", .y = "accuracy", .caption = "A larger state recalls more."},
        .unclear =
-           "training: the smallest state still improves when the steps end, so that its value is a bound; in the means recall "
-           "rises with the state",
+           "training: after 20,000 steps some seeds still improve with 4 and with 16 numbers, so that these are bounds; in the "
+           "means recall rises with the state",
        .full_only = true},
       {.recipe = kRecall, .models = std::move(sizes)});
 }

@@ -171,10 +171,138 @@ Claim feature_scale() {
       }};
 }
 
+/// Real part of the law over complex numbers x, which is linear in them.
+std::vector<double> turned(const std::vector<double>& angle, const Complexes& x, Context& context) {
+  const std::vector<double> none(angle.size(), 0.0);
+  const Complexes of_real = rotate(none, angle, x.real, context), of_imaginary = rotate(none, angle, x.imaginary, context);
+  std::vector<double> sum = of_real.real;
+  for (std::size_t t = 0; t < sum.size(); ++t) sum[t] -= of_imaginary.imaginary[t];
+  return sum;
+}
+
+/// Largest difference between softmax attention and its estimate by D states that turn with the query.
+double estimate_by_turning(const Matrix& q, const Matrix& k, const std::vector<double>& v, int directions, Rng& rng,
+                           Context& context) {
+  const std::size_t T = v.size();
+  std::vector<double> above(T, 0.0), below(T, 0.0), angle(T);
+  for (int i = 0; i < directions; ++i) {
+    const Matrix w = gaussian(1, q.columns, rng);
+    Complexes values, ones;
+    for (std::size_t t = 0; t < T; ++t) {
+      const Index at = Index(t);
+      const double wq = row_product(w, 0, q, at), phase = wq - row_product(w, 0, k, at);
+      angle[t] = t == 0 ? 0 : wq - row_product(w, 0, q, at - 1);
+      const double size = std::exp((row_product(q, at, q, at) + row_product(k, at, k, at)) / 2);
+      ones.real.push_back(size * std::cos(phase)), ones.imaginary.push_back(size * std::sin(phase));
+      values.real.push_back(ones.real[t] * v[t]), values.imaginary.push_back(ones.imaginary[t] * v[t]);
+    }
+    const std::vector<double> num = turned(angle, values, context), den = turned(angle, ones, context);
+    for (std::size_t t = 0; t < T; ++t) above[t] += num[t], below[t] += den[t];
+  }
+  double error = 0;
+  for (std::size_t t = 0; t < T; ++t) {
+    double num = 0, den = 0;
+    for (std::size_t s = 0; s <= t; ++s) {
+      const double weight = std::exp(row_product(q, Index(t), k, Index(s)));
+      num += weight * v[s], den += weight;
+    }
+    error += std::pow(above[t] / below[t] - num / den, 2) / double(T);
+  }
+  return std::sqrt(error);
+}
+
+Claim softmax_turns() {
+  return {.id = "selective-rope.softmax-turns",
+          .statement =
+              "Softmax attention on queries of one length is a mean of states that turn by w.(q_t - q_(t-1)), with w drawn at "
+              "random, and do not decay.",
+          .quantity =
+              "root mean square difference between softmax attention and its estimate by D such states, 32 tokens, d = 4, "
+              "queries and keys of length 1, against D; and the slope of it",
+          .rule = all_of({at_least("slope", -0.6), at_most("slope", -0.4)}),
+          .published = {{.name = "equal in the limit of many w: an error like D^-1/2", .where = "section on softmax, derived"}},
+          .figure = {.kind = "loglog",
+                     .x = "turning states",
+                     .y = "difference",
+                     .caption = "The more states turn, the closer their mean is to softmax attention."},
+          .units = {{"slope", "slope"}},
+          .measure = [](const Budget& budget, Context& context, Evidence& found) {
+            const Index T = 32, d = 4;
+            const int repetitions = budget.pick(8, 16);
+            const std::vector<double> counts{64, 256, 1024};
+            for (const std::uint64_t seed : budget.draws()) {
+              Rng rng{seed};
+              std::vector<double> errors(counts.size(), 0.0);
+              for (int repetition = 0; repetition < repetitions; ++repetition) {
+                const Matrix q = unit_rows(gaussian(T, d, rng)), k = unit_rows(gaussian(T, d, rng));
+                const Row v = normal_row(std::size_t(T), rng);
+                for (std::size_t i = 0; i < counts.size(); ++i)
+                  errors[i] += estimate_by_turning(q, k, v, int(counts[i]), rng, context) / repetitions;
+              }
+              for (std::size_t i = 0; i < counts.size(); ++i) found.add("difference", counts[i], errors[i]);
+              found.add("slope", log_slope(counts, errors));
+            }
+          }};
+}
+
+Claim two_reflections() {
+  return {.id = "selective-rope.reflections",
+          .statement =
+              "A turn of Selective RoPE is a product of two reflections, which are two steps of a delta rule with a beta of 2.",
+          .quantity =
+              "largest difference between the cosine and sine of 64 random angles added up and a state that the delta law "
+              "reflected 128 times",
+          .rule = at_most("largest difference", 1e-12),
+          .published = {{.name = "an identity", .where = "section on expressivity"}},
+          .figure = {.kind = "lines",
+                     .x = "turns",
+                     .y = "cosine of the sum of angles",
+                     .caption = "Turned and reflected states: they lie on each other."},
+          .measure = [](const Budget&, Context& context, Evidence& found) {
+            constexpr Index kTurns = 64, T = 1 + 2 * kTurns;
+            Rng rng{1};
+            std::vector<double> angle(kTurns + 1, 0.0), none(kTurns + 1, 0.0), x(kTurns + 1, 0.0);
+            Tensor k(Type::f64, {1, T, 1, 2}), v(Type::f64, {1, T, 1, 1}), beta(Type::f64, {1, T, 1});
+            std::fill_n(v.data<double>(), T, 0.0), std::fill_n(beta.data<double>(), T, 2.0);
+            const auto set_key = [&](Index t, double at) {
+              k.data<double>()[2 * t] = std::cos(at), k.data<double>()[2 * t + 1] = std::sin(at);
+            };
+            x[0] = 1, v.data<double>()[0] = 1, beta.data<double>()[0] = 1, set_key(0, 0);
+            for (Index i = 1; i <= kTurns; ++i) {
+              angle[std::size_t(i)] = 2 * kPi * rng.uniform();
+              // Two mirrors at half of the angle to each other.
+              const double first = kPi * rng.uniform();
+              set_key(2 * i - 1, first), set_key(2 * i, first + angle[std::size_t(i)] / 2);
+            }
+            const Complexes wanted = rotate(none, angle, x, context);
+            Tensors in;
+            in.emplace("q", Tensor(Type::f64, {1, T, 1, 2})), in.emplace("k", std::move(k));
+            in.emplace("v", std::move(v)), in.emplace("beta", std::move(beta));
+            double worst = 0;
+            for (const bool sine : {false, true}) {
+              for (Index t = 0; t < T; ++t) {
+                double* q = in.at("q").data<double>() + 2 * t;
+                q[0] = sine ? 0 : 1, q[1] = sine ? 1 : 0;
+              }
+              const Tensors out = apply(
+                  find_law("delta"), {.inputs = in, .settings = {{"scale", "1"}}, .form = Form::automatic, .context = context});
+              const double* reflected = out.at("o").data<double>();
+              for (Index i = 0; i <= kTurns; ++i) {
+                const double want = (sine ? wanted.imaginary : wanted.real)[std::size_t(i)];
+                worst = std::max(worst, std::abs(reflected[2 * i] - want));
+                if (sine) continue;
+                found.put_point("turned", double(i), want);
+                found.put_point("reflected twice", double(i), reflected[2 * i]);
+              }
+            }
+            found.put("largest difference", worst);
+          }};
+}
+
 }  // namespace
 
 Source selective_rope() {
-  std::vector<Claim> claims{parity_by_rotation(), leakage(), feature_scale()};
+  std::vector<Claim> claims{parity_by_rotation(), softmax_turns(), two_reflections(), leakage(), feature_scale()};
   std::ranges::move(selective_rope_models(), std::back_inserter(claims));
   return {.id = "selective-rope",
           .title = "Movahedi et al. 2025, Selective Rotary Position Embedding",
