@@ -1,4 +1,4 @@
-// isomer classify: which class a text is of, by a trained classifier.
+// isomer classify: which class a text is of, by a trained classifier, or a row of a table, by the rows whose class is known.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -7,13 +7,13 @@
 #include "cli/report.h"
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
-#include "isomer/models/model_folder.h"
+#include "isomer/models/table_rows.h"
 
 namespace isomer::cli {
 
 namespace {
 struct Request {
-  std::string model, lines;
+  std::string model, lines, table, rows, label = "label";
   std::vector<std::string> texts;
   TableOutput output;
   int threads = 0;
@@ -54,9 +54,69 @@ Row classified(const LoadedModel& loaded, const std::string& text, Context& cont
   return {text, config.labels.empty() ? std::to_string(label) : config.labels[label], 1 / sum};
 }
 
+/// A row of a table.
+struct TableRow {
+  Index row = 0;
+  RowClass found;
+  std::string truth;  // empty: nobody knows
+};
+
+Json to_json(const TableRow& row) {
+  Json json = Json::object({{"row", row.row}, {"label", row.found.label}, {"probability", row.found.probability}});
+  if (!row.truth.empty()) json.set("is", row.truth);
+  return json;
+}
+Cells cells_of(const TableRow& row) {
+  Cells cells{
+      {"row", std::to_string(row.row)}, {"label", row.found.label}, {"probability", formatted("%.3f", row.found.probability)}};
+  if (!row.truth.empty()) cells.push_back({"is", row.truth});
+  return cells;
+}
+
+/// Rows of one file that have no label, or those of another.
+int classify_table(const LoadedModel& loaded, const Request& request) {
+  TableRows known = read_table(request.table, request.label), asked;
+  std::vector<Index> numbers;
+  if (!request.rows.empty()) {
+    asked = read_table(request.rows, request.label, known.columns);
+    for (std::size_t i = 0; i < asked.rows.size(); ++i) numbers.push_back(Index(i) + 1);
+  } else {
+    TableRows all = std::move(known);
+    known = {.columns = all.columns};
+    for (std::size_t i = 0; i < all.rows.size(); ++i) {
+      TableRows& to = all.labels[i].empty() ? asked : known;
+      if (all.labels[i].empty()) numbers.push_back(Index(i) + 1);
+      to.rows.push_back(std::move(all.rows[i]));
+      to.labels.push_back(std::move(all.labels[i]));
+    }
+  }
+  if (asked.rows.empty()) throw Error("--table: expected rows without a " + request.label + ", or --rows, got none");
+  if (known.rows.empty()) throw Error("--table: expected rows with a " + request.label + ", got none");
+  Context context(request.threads);
+  const std::vector<RowClass> found = classify_rows(loaded, known, asked, context);
+  std::vector<TableRow> rows;
+  Index right = 0, judged = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    rows.push_back({numbers[i], found[i], asked.labels[i]});
+    if (asked.labels[i].empty()) continue;
+    ++judged;
+    if (found[i].label == asked.labels[i]) ++right;
+  }
+  std::string text = table_text(rows);
+  if (judged > 0)
+    text += "accuracy " + formatted("%.4f", double(right) / double(judged)) + " (" + std::to_string(right) + " of " +
+            std::to_string(judged) + ")\n";
+  print_rows(context, rows_json(rows), request.output, text);
+  return kDone;
+}
+
 int classify_request(const Request& request) {
   const auto loaded = load_model(request.model);
   const ModelKind kind = loaded->model.config().kind;
+  if (kind == ModelKind::table && request.table.empty()) throw Error("expected --table, got none");
+  if (kind != ModelKind::table && !request.table.empty())
+    throw Error(request.model + ": expected a model of tables for --table, got a " + std::string(name_of(kind)));
+  if (kind == ModelKind::table) return classify_table(*loaded, request);
   if (!loaded->tokenizer || (kind != ModelKind::classifier && kind != ModelKind::encoder))
     throw Error(request.model + ": expected a classifier of texts, got a " + std::string(name_of(kind)));
   Context context(request.threads);
@@ -72,6 +132,9 @@ Command classify_command(Options& options) {
   options.add("model", request->model, "Folder of a run or of a model").required();
   options.add("--text", request->texts, "What to classify; may be repeated").value("TEXT").repeated();
   options.add("--lines", request->lines, "A file with a text a line").value("FILE");
+  options.add("--table", request->table, "Rows of numbers (.csv, .tsv, .jsonl), with a class where it is known").value("FILE");
+  options.add("--rows", request->rows, "Rows to classify; else those of the table without a class").value("FILE");
+  options.add("--label", request->label, "The column of the class").value("NAME");
   options.table(request->output);
   options.threads(request->threads);
   options.footer("Example:\n  isomer classify runs/mail --text \"You have won\" --lines inbox.txt --csv");

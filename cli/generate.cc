@@ -188,14 +188,25 @@ void add_generate_options(Options& options, GenerateRequest& request) {
            "What matrices are kept in: as the file has them, quantised ones as bf16 (file), or bf16: half the memory of float32, "
            "and half as much to read [file]")
       .one_of({"file", "float32", "bf16"});
+  options
+      .add("--compute", request.compute,
+           "What weights in bf16 are multiplied with: numbers as they are (float32), or rounded to bf16, too: faster where the "
+           "machine multiplies bf16; sums are in float32 [float32]")
+      .one_of({"float32", "bf16"});
   options.flag("--stats", request.stats, "Print tokens per second, sizes, and the share of the machine's reading speed");
   options.flag("--json", request.json, "Print one JSON object");
   options.threads(request.threads);
 }
 
 std::unique_ptr<LoadedModel> load(const GenerateRequest& request) {
-  if (request.weights == "file") return load_model(request.model, std::nullopt);
-  return load_model(request.model, request.weights == "bf16" ? Type::bf16 : Type::f32);
+  std::optional<Type> storage;
+  if (request.weights != "file") storage = request.weights == "bf16" ? Type::bf16 : Type::f32;
+  std::unique_ptr<LoadedModel> loaded = load_model(request.model, storage);
+  if (request.compute == "float32") return loaded;
+  if (const Type kept = storage_of_most(loaded->parameters); kept != Type::bf16)
+    throw Error("--compute bf16: expected weights in BF16, got " + std::string(name_of(kept)) + "; --weights bf16 keeps them so");
+  loaded->parameters.multiply_in_bf16();
+  return loaded;
 }
 
 int generate(const LoadedModel& loaded, const GenerateRequest& request) {

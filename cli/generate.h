@@ -17,7 +17,8 @@ struct GenerateRequest {
   Index tokens = 200;
   SampleOptions sample{.temperature = 0.8};
   std::uint64_t seed = 1;
-  std::string weights = "file";  // what matrices are kept in
+  std::string weights = "file";     // what matrices are kept in
+  std::string compute = "float32";  // what they are multiplied with
   bool interactive = false, chat = false, json = false, stats = false;
   int threads = 0;
 };

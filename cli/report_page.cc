@@ -55,11 +55,11 @@ std::string counts_of(const StudyFiles& files) {
   return text.empty() ? "no results" : text;
 }
 
-Report study_report(const std::string& folder, std::string kept) {
+Report study_report(const std::string& folder, const std::string& kept) {
   std::error_code none;
   // The kept results by themselves have nothing beside them.
-  if (!folder.empty() && !kept.empty() && fs::equivalent(folder, kept, none)) kept.clear();
-  StudyFiles files = read_study(folder, kept);
+  const bool only_kept = !folder.empty() && !kept.empty() && fs::equivalent(folder, kept, none);
+  StudyFiles files = read_study(only_kept ? "" : folder, kept);
   Context context(1);
   files.mixers = all_mixers(words_of(kSentence), context);
   return {to_json(files), files.problems, counts_of(files)};

@@ -187,8 +187,9 @@ int study_request(const Request& request) {
   std::vector<ResultRow> rows;
   for (const Outcome& outcome : all)
     if (outcome.failure.empty()) rows.push_back({&outcome.result});
-  print_rows(Context(1), rows_json(rows), request.output, table_of(all));
-  if (request.output.for_people()) std::cout << counts_of(all) << "; every number is in " << request.out << "/CLAIM.json\n";
+  const bool people = request.output.for_people();
+  if (!people || !all.empty()) print_rows(Context(1), rows_json(rows), request.output, table_of(all));
+  if (people && !all.empty()) std::cout << counts_of(all) << "; every number is in " << request.out << "/CLAIM.json\n";
   std::cerr << failures_of(all);
   if (all.size() < claims.size()) std::cerr << "stopped; the same command goes on\n";
   const bool decided = std::ranges::all_of(all, [](const Outcome& outcome) { return outcome.failure.empty(); });

@@ -93,6 +93,9 @@ def check_refuses(server):
     expect(answer.status == 415, f"got {answer.status}")
     answer, _ = server.ask("POST", "/api/view", json.dumps({"preset": "gla", "text": "a " * 40000}))
     expect(answer.status == 413, f"expected a body that is too large to be refused, got {answer.status}")
+    # In chunks a body announces no length, and could be of any.
+    answer, _ = server.ask("POST", "/api/view", iter([b'{"preset": "gla", ', b'"text": "a"}']))
+    expect(answer.status == 411, f"expected a body in chunks to be refused, got {answer.status}")
 
 
 def check_malformed(server):

@@ -11,7 +11,7 @@ const here = dirname(fileURLToPath(import.meta.url)), root = join(here, "..");
 /** The claims whose figures README and docs show. */
 const SHOWN = ["large-prompt.slope", "softmax-rnn.truncation", "inline.collapse-collinear"];
 
-const MAPS = ["softmax", "linear-elu", "retnet", "gla", "deltanet", "gated-deltanet", "mlstm", "mamba"];
+const MAPS = ["softmax", "linear-elu", "retnet", "gla", "deltanet", "gated-deltanet", "mlstm", "rwkv7"];
 
 const scratch = mkdtempSync(join(tmpdir(), "isomer-figures-"));
 process.on("exit", () => rmSync(scratch, { recursive: true }));

@@ -77,6 +77,8 @@ class Listener {
     // Before a body is read.
     server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       auto refusal = refused(request_of(request), port_);
+      // The library bounds bodies by the length that they announce.
+      if (!refusal && request.has_header("Transfer-Encoding")) refusal = error_answer(411, "expected a body with Content-Length");
       if (!refusal) return httplib::Server::HandlerResponse::Unhandled;
       send(std::move(*refusal), response);
       return httplib::Server::HandlerResponse::Handled;

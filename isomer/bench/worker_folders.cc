@@ -1,6 +1,5 @@
 #include "isomer/bench/worker_folders.h"
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -9,7 +8,7 @@
 #include "isomer/base/machine.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/bench/worker_models.h"
-#include "isomer/models/model_folder.h"
+#include "isomer/models/prompt.h"
 
 namespace isomer {
 
@@ -22,8 +21,6 @@ std::vector<std::int64_t> integers(const Json& list) {
   for (const Json& one : list.items()) all.push_back(one.integer());
   return all;
 }
-
-std::int64_t likeliest(std::span<const float> logits) { return std::ranges::max_element(logits) - logits.begin(); }
 }  // namespace
 
 struct FolderWorker::Work {
@@ -35,7 +32,10 @@ struct FolderWorker::Work {
   Index bytes = 0;
 
   Work(const Json& from, Context& context)
-      : loaded(load_model(from.at("model").text(), storage_in(from))), tape(context, Record::no) {}
+      : loaded(load_model(from.at("model").text(), storage_in(from))), tape(context, Record::no) {
+    if (const Json* compute = from.find("compute"); compute != nullptr && compute->text() == "bf16")
+      loaded->parameters.multiply_in_bf16();
+  }
 
   void read(std::span<const std::int64_t> prompt, std::optional<ModelState<float>>& state) {
     const Stopwatch watch;

@@ -5,7 +5,8 @@
 //           repeat], "decode": [seconds of each token of all repeats], "next": [tokens of the last], "logits": [of the prompt's
 //           last token, some], "bytes" (that a token reads), "copied_bytes" (of weights that do not stay in their file), "isa",
 //           "peak_mib"} in one line
-// "weights" is float32 or bf16. A language model says n tokens after its prompt, the likeliest each; any other computes its
+// "weights" is float32 or bf16; "compute" in the case, which may be left out, is bf16 where weights in bf16 are multiplied with
+// rounded numbers. A language model says n tokens after its prompt, the likeliest each; any other computes its
 // outputs of all tokens, and "decode" is empty. A model is kept until another case is asked for.
 #include <memory>
 #include <string>

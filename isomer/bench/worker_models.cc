@@ -8,6 +8,7 @@
 #include "isomer/base/machine.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/safetensors.h"
+#include "isomer/models/prompt.h"
 
 namespace isomer {
 
@@ -36,6 +37,8 @@ void save(const Json& request, const BenchModel& model, const TokensByName& toke
   }
   write_safetensors(path->text(), all);
 }
+
+std::span<const float> row_of(View<const float, 2> logits) { return {logits.data, std::size_t(logits.shape[1])}; }
 }  // namespace
 
 Type storage_in(const Json& from) {
@@ -68,10 +71,7 @@ struct ModelWorker::Generation : BenchModel {
       save(request, *this, {{"tokens", prompt}});
     else if (request.find("save") != nullptr)
       save(request, BenchModel(model.config()), {{"tokens", prompt}});
-    first = likeliest(model.prefill(tape, prompt, state));
-  }
-  [[nodiscard]] static std::int64_t likeliest(View<const float, 2> logits) {
-    return std::max_element(logits.data, logits.data + logits.shape[1]) - logits.data;
+    first = likeliest(row_of(model.prefill(tape, prompt, state)));
   }
 };
 
@@ -114,7 +114,7 @@ Json ModelWorker::generate(const Json& request, Context& context) {
   for (int i = 0; i < request.at("repeat").integer(); ++i) {
     tokens.push_back(token);
     const Stopwatch watch;
-    token = Generation::likeliest(generation.model.step(generation.tape, {&token, 1}, state));
+    token = likeliest(row_of(generation.model.step(generation.tape, {&token, 1}, state)));
     generation.tape.clear();
     seconds.push_back(watch.seconds());
   }

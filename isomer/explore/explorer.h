@@ -31,7 +31,7 @@ struct ExplorerOptions {
 
 class Explorer {
  public:
-  /// Throws Error for a preset that there is none of or is not causal, and for a text that the model does not know.
+  /// Throws Error for a preset that there is none of, and for a text that the model does not know.
   explicit Explorer(ExplorerOptions options);
 
   /// What the page begins with: the presets, the run and the first question. `show` puts it into a page.

@@ -58,6 +58,7 @@ TEST(Explorer, AnswersEveryLookAtEveryPreset) {
     const Json view = asked(explorer, "view", question);
     EXPECT_EQ(view.at("law"), preset.at("law"));
     EXPECT_EQ(view.at("words").items().size(), 8u);
+    EXPECT_TRUE(view.at("view").at("causal").boolean());
     const auto& matrix = view.at("view").at("matrix").items();
     for (std::size_t t = 0; t < matrix.size(); ++t) EXPECT_EQ(matrix[t].items().size(), t + 1);
     const Json maps = asked(explorer, "maps", question);
@@ -118,6 +119,32 @@ TEST(Explorer, FollowsOptions) {
   EXPECT_NE(row("taylor", Json::object({{"order", "1"}})), row("taylor", Json::object({{"order", "4"}})));
   EXPECT_NE(row("gla", Json::object({{"gate_power", "1"}})), row("gla", Json::object()));
   EXPECT_NE(row("softmax", Json::object({{"position", "none"}})), row("softmax", Json::object()));
+}
+
+TEST(Explorer, ShowsWhatWholeSequencesSee) {
+  const Explorer explorer({});
+  for (const char* preset : {"softmax", "linear-elu"}) {
+    SCOPED_TRACE(preset);
+    const Json question = Json::object(
+        {{"preset", preset}, {"settings", Json::object({{"causal", "false"}})}, {"text", sentence(8)}, {"token", 3}});
+    const Json view = asked(explorer, "view", question).at("view");
+    EXPECT_FALSE(view.at("causal").boolean());
+    for (const Json& row : view.at("matrix").items()) {
+      ASSERT_EQ(row.items().size(), 8u);
+      double sum = 0;
+      for (const Json& weight : row.items()) sum += weight.number();
+      EXPECT_NEAR(sum, 1, 2e-3);
+    }
+    EXPECT_GT(asked(explorer, "influence", question).at("moved").items()[0].number(), 0) << "what comes later is seen";
+    const Json terms = asked(explorer, "terms", question).at("terms");
+    EXPECT_EQ(terms.at("w_ts").at("size").integer(), 8);
+    for (const char* look : {"curves", "state"})
+      EXPECT_EQ(error_to(explorer, look, question), "state: expected a mixer that keeps one, got one that sees whole sequences");
+  }
+  EXPECT_EQ(
+      error_to(explorer, "view",
+               Json::object({{"preset", "softmax-norm"}, {"settings", Json::object({{"causal", "false"}})}, {"text", "a b"}})),
+      "whole_map: expected weights that do not depend on values");
 }
 
 // The promise of the page: the map follows a slider within 100 ms. In processor time, since a test shares its machine.
@@ -285,6 +312,21 @@ TEST_F(ExplorerOfAModel, SeesWhatTheModelSees) {
         const double want = views[0].weights[t * 5 + s];
         EXPECT_NEAR(view.at("matrix").items()[t].items()[s].number(), want, 1e-3 * std::abs(want) + 1e-12);
       }
+  }
+}
+
+TEST(ExplorerModels, OfWholeSequencesAreShown) {
+  const tests::TemporaryFolder folder;
+  const testing::SmallModel<float> small(testing::small_config(ModelKind::encoder));
+  save_model(folder.path, LoadedModel(small.model.config(), small.parameters.tensors(), number_tokenizer(11)));
+  const Explorer explorer({.model = load_to_look_at(folder.path), .text = "1 2 3"});
+  for (const Index layer : {0, 1}) {
+    const Json question = Json::object({{"text", "1 2 3"}, {"layer", layer}, {"token", 2}});
+    const Json view = asked(explorer, "view", question);
+    EXPECT_EQ(view.at("view").at("causal").boolean(), layer == 1);
+    EXPECT_EQ(view.at("view").at("matrix").items()[0].items().size(), layer == 0 ? 3u : 1u);
+    EXPECT_GT(asked(explorer, "influence", question).at("moved").items()[0].number(), 0);
+    (void)asked(explorer, "terms", question);
   }
 }
 

@@ -112,7 +112,6 @@ std::unique_ptr<const Subject> fresh_subject(const FreshQuestion& question) {
   require(T > 0, "mixers", "expected words, got none");
   require(T <= kLongestSystem, "mixers", "expected at most ", kLongestSystem, " words, got ", T);
   graph::Graph graph = build_mixer(preset, place, question.settings);
-  require(graph::causal(graph), "mixers", "expected a causal mixer, got ", graph.preset, " of whole sequences");
   std::vector<MixerOption> options = options_of(preset, place, question.settings);
   require_small(graph, options, T);
   return std::make_unique<FreshSubject>(recalling(std::move(graph)), std::move(options), question.words);

@@ -7,8 +7,10 @@
 #include <limits>
 
 #include "isomer/base/error.h"
+#include "isomer/laws/bound_law.h"
 #include "isomer/mixers/dsf_state.h"
 #include "isomer/mixers/equations.h"
+#include "isomer/mixers/whole_map.h"
 
 namespace isomer {
 
@@ -41,6 +43,10 @@ Index heads_of(const LawCall& call) {
 
 /// What is known of a head before anything is computed.
 Json head_json(const Sight::Head& head) { return Json::object({{"law", head.call->law}, {"head", head.head}}); }
+
+void require_state(const Sight::Head& head) {
+  require(head.causal(), "state", "expected a mixer that keeps one, got one that sees whole sequences");
+}
 
 void require_token(const Sight& sight, const Where& where) {
   const Index T = sight.subject().T();
@@ -106,25 +112,36 @@ const Sight::Head& Sight::head(Index layer, Index head) const {
   return all[std::size_t(head)];
 }
 
+bool Sight::Head::causal() const { return find_law(call->law).bind(call->settings)->causal(); }
+
+DsfWeights Sight::Head::weights() const {
+  if (causal()) return weights_of(system());
+  return {.values = whole_map(find_law(call->law), call->inputs, call->settings, call->outputs, head), .horizon = {}};
+}
+
 Json view_of(const Sight::Head& head) {
-  const Dsf system = head.system();
-  const DsfWeights weights = weights_of(system);
+  const bool causal = head.causal();
+  const Dsf system = causal ? head.system() : Dsf{};
+  const DsfWeights weights = causal ? weights_of(system) : head.weights();
+  const Index T = causal ? system.T : head.call->outputs.begin()->second.shape()[1];
   Json matrix = Json::array();
-  for (Index t = 0; t < system.T; ++t) {
-    const double* row = weights.values.data() + t * system.T;
-    matrix.push(rounded(std::vector<double>(row, row + t + 1)));
+  for (Index t = 0; t < T; ++t) {
+    const double* row = weights.values.data() + t * T;
+    matrix.push(rounded(std::vector<double>(row, row + (causal ? t + 1 : T))));
   }
   Json view = head_json(head);
+  view.set("causal", causal);
   view.set("channels", system.channels);
   view.set("features", system.features);
   view.set("averaged", system.groups > 1);
   view.set("matrix", std::move(matrix));
-  view.set("horizon", rounded(weights.horizon.tokens));
-  view.set("unfinished", rounded(weights.horizon.unfinished));
+  view.set("horizon", causal ? rounded(weights.horizon.tokens) : Json());
+  view.set("unfinished", causal ? rounded(weights.horizon.unfinished) : Json());
   return view;
 }
 
 Json curves_of(const Sight::Head& head) {
+  require_state(head);
   const Dsf system = head.system();
   const StateCurve curve = state_curve(system, head.written());
   Json sizes, angles;
@@ -153,6 +170,8 @@ Json eigenvalues_of(const Dsf& system, Index token) {
 
 Json layer_json(const Subject& subject, Index layer) {
   const graph::Graph& graph = subject.mixer(layer).graph();
+  Json changed = Json::object();
+  for (const auto& [name, value] : graph.changed) changed.set(name, value);
   const Preset& preset = find_preset(graph.preset);
   return Json::object({{"preset", preset.name},
                        {"law", graph.law},
@@ -160,6 +179,7 @@ Json layer_json(const Subject& subject, Index layer) {
                        {"summary", preset.summary},
                        {"equations", equations(graph)},
                        {"options", options_json(subject)},
+                       {"changed", changed},
                        {"words", subject.words()}});
 }
 
@@ -191,6 +211,7 @@ Json curves_json(const Sight& sight, const Where& where) { return curves_of(sigh
 Json state_json(const Sight& sight, const Where& where) {
   require_token(sight, where);
   const Sight::Head& head = sight.head(where.layer, where.head);
+  require_state(head);
   const Dsf system = head.system();
   const StateMoment moment = state_moment(system, head.written(), where.token);
   const auto is_complex = [](const std::vector<Complex>& all) {

@@ -26,6 +26,9 @@ class Sight {
     Index layer, head;
     [[nodiscard]] DsfPlace place() const { return {.sequence = 0, .head = head}; }
     [[nodiscard]] Dsf system() const { return realise(find_law(call->law), call->inputs, call->settings, place()); }
+    /// False: it sees whole sequences, and has no state and no system.
+    [[nodiscard]] bool causal() const;
+    [[nodiscard]] DsfWeights weights() const;
     [[nodiscard]] Signal written() const { return isomer::written(find_law(call->law), call->inputs, place()); }
   };
   /// Throws Error when there is no such layer.
@@ -46,12 +49,13 @@ struct Where {
 };
 
 /// The layer (layer_json) and one head: {…, "layers", "layer", "head", "view"}. A view has its effective attention `matrix` (row
-/// t: its weights on tokens 0 … t) and memory `horizon`.
+/// t: its weights on tokens 0 … t, or on all where it is not `causal`) and memory `horizon`.
 [[nodiscard]] Json view_json(const Sight& sight, const Where& where);
 /// {"heads"}: the views of all heads of a layer.
 [[nodiscard]] Json maps_json(const Sight& sight, const Where& where);
 /// For each token the least and largest `sizes` and `angles` of eigenvalues (null where there are too many features), the `norm`
-/// and stable `rank` of the state, the share that is `kept` of it and how much is `written` to it.
+/// and stable `rank` of the state, the share that is `kept` of it and how much is `written` to it. Throws Error for a head that
+/// sees whole sequences, as state_json does.
 [[nodiscard]] Json curves_json(const Sight& sight, const Where& where);
 /// At one token: the state as what is `kept` and what is `written` [channels, features], and the `eigenvalues` (real, imaginary);
 /// `complex` states are shown by their sizes.
@@ -68,7 +72,8 @@ struct Where {
 [[nodiscard]] Json curves_of(const Sight::Head& head);
 /// Of Λ: [[real, imaginary], …]; null where there are too many features.
 [[nodiscard]] Json eigenvalues_of(const Dsf& system, Index token);
-/// {"preset", "law", "source", "summary", "equations", "options", "words"}.
+/// {"preset", "law", "source", "summary", "equations", "options", "changed", "words"}: `changed` has settings that are not the
+/// preset's own.
 [[nodiscard]] Json layer_json(const Subject& subject, Index layer);
 
 }  // namespace isomer

@@ -82,12 +82,6 @@ std::shared_ptr<const LookedAt> load_to_look_at(const std::string& path) {
   model->model = std::make_unique<const Model<double>>(model->config, model->parameters);
   model->parameters.assign(loaded->parameters.tensors());
   model->tokenizer = std::move(loaded->tokenizer);
-  for (std::size_t layer = 0; layer < model->config.layers.size(); ++layer) {
-    const graph::Graph& graph = model->model->block(Index(layer)).mixer().graph();
-    if (!graph::causal(graph))
-      throw Error(path + ": expected causal layers, got " + graph.preset + " of whole sequences in layer " +
-                  std::to_string(layer));
-  }
   return model;
 }
 

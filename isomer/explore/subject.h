@@ -68,7 +68,7 @@ struct FreshQuestion {
   std::vector<std::string> words = {};
   Index width = 128;
 };
-/// Throws Error for no words or too many, a mixer that is not causal or too large to look at, and what build_mixer refuses.
+/// Throws Error for no words or too many, a mixer that is too large to look at, and what build_mixer refuses.
 [[nodiscard]] std::unique_ptr<const Subject> fresh_subject(const FreshQuestion& question);
 
 /// A trained model to look at: in double, with what reads its text.
@@ -79,7 +79,7 @@ struct LookedAt {
   std::unique_ptr<const Model<double>> model;
   std::unique_ptr<const Tokenizer> tokenizer;
 };
-/// Throws Error as load_model() does, and for a model of vectors or of whole sequences.
+/// Throws Error as load_model() does, and for a model of vectors.
 [[nodiscard]] std::shared_ptr<const LookedAt> load_to_look_at(const std::string& path);
 /// The tokens of a text as words. Throws Error for a text that has none, or too many.
 [[nodiscard]] std::vector<std::string> words_of(const LookedAt& model, std::string_view text);

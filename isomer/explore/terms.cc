@@ -60,7 +60,7 @@ void add_law(const graph::Node& node, std::span<const Var<double>> values, Index
   }
 }
 
-/// What the law makes of them in the head: the state, and a row of the map.
+/// What the head keeps of them.
 void add_state(const Sight::Head& head, Index token, Terms& terms) {
   const Dsf system = head.system();
   const StateMoment moment = state_moment(system, head.written(), token);
@@ -68,9 +68,13 @@ void add_state(const Sight::Head& head, Index token, Terms& terms) {
   for (std::size_t i = 0; i < moment.kept.size(); ++i) sum += std::norm(moment.kept[i] + moment.written[i]);
   const Json state = Json::object({{"shape", Json::Array{system.features, system.channels}}, {"norm", rounded(std::sqrt(sum))}});
   for (const char* name : {"S", "h"}) terms.emplace(name, state);
-  const DsfWeights weights = weights_of(system);
-  const double* row = weights.values.data() + token * system.T;
-  const std::vector<double> seen(row, row + token + 1);
+}
+
+/// A row of its map.
+void add_weights(const Sight::Head& head, Index token, Index T, Terms& terms) {
+  const DsfWeights weights = head.weights();
+  const double* row = weights.values.data() + token * T;
+  const std::vector<double> seen(row, row + (head.causal() ? token + 1 : T));
   terms.emplace("w_ts", Json::object({{"heads", 1}, {"size", seen.size()}, {"values", Json::Array{rounded(seen)}}}));
 }
 }  // namespace
@@ -93,7 +97,8 @@ Json terms_json(const Sight& sight, const Where& where, Context& context) {
       if (!nodes[i].name.empty() && values[i].value.present()) terms[nodes[i].name] = value_term(values[i], where.token);
     for (const graph::Node& node : nodes) add_law(node, values, where.token, terms);
   });
-  add_state(head, where.token, terms);
+  if (head.causal()) add_state(head, where.token, terms);
+  add_weights(head, where.token, subject.T(), terms);
   Json all = Json::object();
   for (auto& [name, term] : terms) all.set(name, std::move(term));
   return Json::object({{"token", where.token}, {"terms", all}});

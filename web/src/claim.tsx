@@ -2,8 +2,8 @@
 import { type Claim, foundOf, type Published, type Result } from "./data.ts";
 import { Figure } from "./figure/view.tsx";
 import { isRate, specOf } from "./figure/spec.ts";
-import { duration, interval, plural, typeset } from "./format.ts";
-import { machineText, Mark, stateOf, Value } from "./parts.tsx";
+import { duration, measured, plural, typeset } from "./format.ts";
+import { machineText, Mark, Prose, stateOf, Value } from "./parts.tsx";
 
 /** The figures of the first screen: for each the claims that may carry it, the better first, with the question that they answer. */
 const LEADS: { id: string; question: string }[][] = [
@@ -35,7 +35,7 @@ export function Leads({ claims }: { claims: Claim[] }) {
             <h3>{question}</h3>
             <p class="lead-claim"><Mark state={stateOf(claim)} word /> <a href={`#${claim.id}`}>{claim.id}</a></p>
             <Figure spec={spec} name={`lead.${claim.id}`} />
-            {better !== claim.id && <p class="note">Until there is a result of <code>{better}</code>, this stands in its place: <code>isomer study {better} --full</code></p>}
+            {better !== claim.id && <p class="note">Until there is a result of <code>{better}</code>, this stands in its place: <Command text={`isomer study ${better} --full`} /></p>}
           </article>
         ))}
       </div>
@@ -76,15 +76,24 @@ function valueIn(result: Result, name: string) {
   return undefined;
 }
 
+/** A value with its unit, in the digits that its interval is worth. */
+function Quantity({ of, unit }: { of: ReturnType<typeof valueIn>; unit: boolean }) {
+  if (!of) return <>–</>;
+  const [value, bounds] = measured(of.value, of.low, of.high);
+  return <>{of.value === null ? value : <data value={of.value}>{value}</data>} {bounds && <span class="quiet bounds">{bounds}</span>} {unit && <span class="quiet">{typeset(of.unit)}</span>}</>;
+}
+
 function Numbers({ results, kept, names, published, label }: { results: Result[]; kept: Result | undefined; names: string[]; published: Map<string, Published>; label: string }) {
   const withPublished = names.some((name) => published.get(name)?.value != null);
+  // What all have in common is said once.
+  const units = new Set(names.flatMap((name) => results.flatMap((r) => valueIn(r, name)?.unit ?? []))), shared = units.size === 1 ? [...units][0]! : undefined;
   return (
     <div class="scroll" role="region" tabIndex={0} aria-label={label}>
       <table class="numbers measured">
         <thead>
           <tr>
             <th scope="col">quantity</th>
-            {results.map((r) => <th key={r.mode + (r === kept)} scope="col">{results.length > 1 ? (r === kept ? "kept" : "here") : "measured"} <span class="quiet">{r.mode}</span></th>)}
+            {results.map((r) => <th key={r.mode + (r === kept)} scope="col">{[`${results.length > 1 ? (r === kept ? "kept" : "here") : "measured"} (${r.mode})`, shared && typeset(shared)].filter(Boolean).join(", ")}</th>)}
             {withPublished && <th scope="col">published</th>}
           </tr>
         </thead>
@@ -92,10 +101,7 @@ function Numbers({ results, kept, names, published, label }: { results: Result[]
           {names.map((name) => (
             <tr key={name} data-quantity={name}>
               <th scope="row">{name}</th>
-              {results.map((r) => {
-                const m = valueIn(r, name);
-                return <td key={r.mode + (r === kept)}>{m ? <><Value of={m.value} /> {m.unit} <span class="quiet">{interval(m.low, m.high)}</span></> : "–"}</td>;
-              })}
+              {results.map((r) => <td key={r.mode + (r === kept)}><Quantity of={valueIn(r, name)} unit={shared === undefined} /></td>)}
               {withPublished && <td><Value of={published.get(name)?.value} /></td>}
             </tr>
           ))}
@@ -108,10 +114,15 @@ function Numbers({ results, kept, names, published, label }: { results: Result[]
 const where = (claim: Claim, result: Result): string | undefined =>
   claim.here && claim.kept ? (result === claim.here ? `here, ${result.mode}` : `kept, ${result.mode}`) : undefined;
 
+/** Its lines end between words: a break within --full would read as another option. */
+function Command({ text }: { text: string }) {
+  return <code>{text.split(/( )/).map((word, i) => (word === " " ? word : <span key={i}>{word}</span>))}</code>;
+}
+
 function Foot({ result }: { result: Result }) {
   return (
     <p class="foot">
-      <code>{result.command}</code>
+      <Command text={result.command} />
       <span>{[result.mode, result.cells > 0 && `${plural(result.cells, "run")}, ${plural(result.seeds, "seed")}`, duration(result.seconds), machineText(result.machine), `version ${result.version}`].filter(Boolean).join(" · ")}</span>
     </p>
   );
@@ -135,7 +146,7 @@ export function ClaimSection({ claim }: { claim: Claim }) {
   return (
     <article id={claim.id} class="claim" aria-labelledby={`${claim.id}-title`}>
       <p class="claim-head"><Mark state={stateOf(claim)} word /><code>{claim.id}</code>{claim.trained && <span class="tag">trained</span>}</p>
-      <h3 id={`${claim.id}-title`}>{claim.statement}</h3>
+      <h3 id={`${claim.id}-title`}><Prose text={claim.statement} /></h3>
       {differ && (
         <p class="differ">Here ({claim.here!.mode}): <Mark state={claim.here!.verdict} word />; kept ({claim.kept!.mode}): <Mark state={claim.kept!.verdict} word />.</p>
       )}
@@ -146,15 +157,15 @@ export function ClaimSection({ claim }: { claim: Claim }) {
       </div>
       <MeasuredTable here={claim.here} kept={claim.kept} />
       <dl>
-        {claim.quantity && <><dt>measured</dt><dd>{typeset(claim.quantity)}</dd></>}
-        <dt>rule</dt><dd>{typeset(claim.rule)}</dd>
-        {claim.best && <><dt>found</dt><dd>{typeset(foundOf(claim.best))}</dd></>}
-        {claim.best?.reason && <><dt>why</dt><dd>{typeset(claim.best.reason)}</dd></>}
+        {claim.quantity && <><dt>measured</dt><dd><Prose text={claim.quantity} /></dd></>}
+        <dt>rule</dt><dd><Prose text={claim.rule} /></dd>
+        {claim.best && <><dt>found</dt><dd><Prose text={foundOf(claim.best)} /></dd></>}
+        {claim.best?.reason && <><dt>why</dt><dd><Prose text={claim.best.reason} /></dd></>}
         {published.length > 0 && (
-          <><dt>published</dt><dd>{told(published).map((p) => <div key={p.name}>{p.name}{p.value !== null && <> <b><Value of={p.value} /></b></>} <span class="quiet">({p.where})</span></div>)}</dd></>
+          <><dt>published</dt><dd>{told(published).map((p) => <div key={p.name}><Prose text={p.name} />{p.value !== null && <> <b><Value of={p.value} /></b></>} <span class="quiet">(<Prose text={p.where} />)</span></div>)}</dd></>
         )}
       </dl>
-      {results.length > 0 ? results.map((result) => <Foot key={result.mode + result.seconds} result={result} />) : <p class="foot"><code>isomer study {claim.id}</code><span>not run yet</span></p>}
+      {results.length > 0 ? results.map((result) => <Foot key={result.mode + result.seconds} result={result} />) : <p class="foot"><Command text={`isomer study ${claim.id} --full`} /><span>not run yet</span></p>}
     </article>
   );
 }

@@ -1,27 +1,31 @@
 // The table of all claims: what was measured beside what was published.
 import { useState } from "preact/hooks";
 import { type Claim, foundOf, type Result, type Source } from "./data.ts";
-import { num, typeset } from "./format.ts";
-import { Mark, type State, stateOf } from "./parts.tsx";
+import { measured, num } from "./format.ts";
+import { Mark, Prose, type State, stateOf } from "./parts.tsx";
 
 const FILTERS: (State | "all")[] = ["all", "holds", "fails", "undecided", "not run"];
 
-const EFFECTS = 3; // of a claim that are in the table; the others are a click away
+const MOST = 3; // sizes, ours or published, of a claim that are in the table; the others are a click away
 
 /** What the rule looked at, with its size and interval: "A minus B is 0.2 [0.1, 0.3]". */
 function Effect({ clause }: { clause: string }) {
-  const [, name, size, bounds = ""] = /^(.*) is (-?[\d.]+(?:e[+-]?\d+)?)( \[.*\])?$/.exec(clause) ?? [];
-  if (name === undefined) return <div>{typeset(clause)}</div>;
-  return <div>{name} <b><data value={size}>{typeset(size!)}</data></b><span class="quiet">{typeset(bounds)}</span></div>;
+  const [, name, size, low, high] = /^(.*) is (-?[\d.]+(?:e[+-]?\d+)?)(?: \[(.*), (.*)\])?$/.exec(clause) ?? [];
+  if (name === undefined) return <div><Prose text={clause} /></div>;
+  const number = (text: string | undefined) => (text === undefined || Number.isNaN(Number(text)) ? null : Number(text));
+  const [value, bounds] = measured(Number(size), number(low), number(high));
+  return <div>{name} <b><data value={size}>{value}</data></b>{bounds && <> <span class="quiet bounds">{bounds}</span></>}</div>;
 }
+
+const More = ({ than }: { than: number }) => (than > MOST ? <div class="quiet">and {than - MOST} more</div> : null);
 
 function Ours({ result }: { result: Result | undefined }) {
   if (!result) return <span class="quiet">–</span>;
   const clauses = foundOf(result).split("; ");
   return (
     <>
-      {clauses.slice(0, EFFECTS).map((clause) => <Effect key={clause} clause={clause} />)}
-      {clauses.length > EFFECTS && <div class="quiet">and {clauses.length - EFFECTS} more</div>}
+      {clauses.slice(0, MOST).map((clause) => <Effect key={clause} clause={clause} />)}
+      <More than={clauses.length} />
     </>
   );
 }
@@ -29,15 +33,15 @@ function Ours({ result }: { result: Result | undefined }) {
 function PublishedCell({ claim }: { claim: Claim }) {
   const published = claim.best?.published ?? [];
   const numbers = published.filter((p) => p.value !== null);
-  if (numbers.length > 0) return <>{numbers.map((p) => <div key={p.name}>{p.name} <b><data value={p.value!}>{num(p.value)}</data></b></div>)}</>;
-  return <>{published[0]?.name ?? <span class="quiet">–</span>}</>;
+  if (numbers.length > 0) return <>{numbers.slice(0, MOST).map((p) => <div key={p.name}><Prose text={p.name} /> <b><data value={p.value!}>{num(p.value)}</data></b></div>)}<More than={numbers.length} /></>;
+  return published[0] ? <div><Prose text={published[0].name} /></div> : <span class="quiet">–</span>;
 }
 
 function Row({ claim, both }: { claim: Claim; both: boolean }) {
-  const cell = (result: Result | undefined) => (result ? <><Mark state={result.verdict} word /><span class="quiet mode">{result.mode}</span></> : <Mark state="not run" word />);
+  const cell = (result: Result | undefined) => (result ? <><Mark state={result.verdict} word /><span class="quiet mode">{result.mode}</span></> : claim.best ? <span class="quiet"><span aria-hidden="true">–</span><span class="sr">not run</span></span> : <Mark state="not run" word />);
   return (
     <tr data-claim={claim.id}>
-      <th scope="row"><a href={`#${claim.id}`}>{claim.id}</a><span class="statement">{claim.statement}</span></th>
+      <th scope="row"><a href={`#${claim.id}`}>{claim.id}</a><span class="statement"><Prose text={claim.statement} /></span></th>
       {both && <td data-label="here" data-verdict={claim.here?.verdict ?? "not run"}>{cell(claim.here)}</td>}
       <td data-label={both ? "kept" : "verdict"} data-verdict={(both ? claim.kept : claim.best)?.verdict ?? "not run"}>{cell(both ? claim.kept : claim.best)}</td>
       <td data-label="ours" class="figures"><Ours result={claim.best} /></td>

@@ -57,6 +57,8 @@ export interface Head {
   channels: number;
   features: number;
   averaged: boolean;
+  /** False: it sees whole sequences, rows of the matrix are whole, and there is no state. */
+  causal: boolean;
   matrix: Num[][];
   sizes: [Num, Num][];
   angles: [Num, Num][];
@@ -76,6 +78,8 @@ export interface MixerView {
   summary: string;
   equations: string[];
   options: MixerOption[];
+  /** Settings that are not the preset's own. */
+  changed: Record<string, string>;
   words: string[];
   heads: Head[];
   influence: Num[][];

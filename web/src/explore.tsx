@@ -2,20 +2,21 @@
 import { useState } from "preact/hooks";
 import type { Head, MixerView, Num } from "./data.ts";
 import { Pixels } from "./explorer/pixels.tsx";
-import { AttentionMap, MapTools, shade, ShadeLegend } from "./figure/map.tsx";
+import { AttentionMap, MapKey, MapTools, shade, withoutOwn } from "./figure/map.tsx";
 import { planeSpec } from "./figure/plane.tsx";
 import type { Series, Spec } from "./figure/spec.ts";
 import { Figure } from "./figure/view.tsx";
-import { num, plural } from "./format.ts";
+import { grouped, num, plural } from "./format.ts";
+import { Value } from "./parts.tsx";
 
 type Look = "weights" | "influence";
 
 /** Rows of what is looked at: weights of a head, or what changing a word does to every output. */
-export function rowsOf(mixer: MixerView, head: Head, look: Look): number[][] {
+export function rowsOf(mixer: MixerView, head: Head, look: Look, own = true): number[][] {
   const T = mixer.words.length;
-  if (look === "weights") return head.matrix.map((row) => row.map((v) => v ?? 0));
-  // Row t, column s: how far output t moves when word s is another one.
-  return Array.from({ length: T }, (_, t) => Array.from({ length: t + 1 }, (_, s) => mixer.influence[s]?.[t] ?? 0));
+  // Of influence row t, column s: how far output t moves when word s is another one.
+  const rows = look === "weights" ? head.matrix.map((row) => row.map((v) => v ?? 0)) : Array.from({ length: T }, (_, t) => Array.from({ length: t + 1 }, (_, s) => mixer.influence[s]?.[t] ?? 0));
+  return own ? rows : withoutOwn(rows);
 }
 
 /** A curve over tokens, which are counted from 1. */
@@ -42,6 +43,17 @@ export function Sentence({ words, row, token, choose }: { words: string[]; row: 
   );
 }
 
+/** How much a head keeps, and for how long. */
+export function Horizon({ head }: { head: Pick<Head, "causal" | "channels" | "features" | "horizon" | "unfinished"> }) {
+  if (!head.causal) return <>It sees the whole sequence at once, later tokens, too: no state is carried from token to token.</>;
+  return (
+    <>
+      State of {grouped(head.channels)} × {grouped(head.features)} numbers. Memory horizon: a token keeps 1 % of its influence for <b><Value of={head.horizon} digits={3} /></b> {head.horizon === 1 ? "token" : "tokens"}
+      {(head.unfinished ?? 0) > 0 && <> or more: {head.unfinished === 1 ? "all" : `${num(100 * head.unfinished!, 2)} % of tokens`} still count at the end</>}.
+    </>
+  );
+}
+
 /** The map of a head, small. */
 export function SmallMap({ rows }: { rows: number[][] }) {
   const fill = shade(rows), T = Math.max(rows.length, 1);
@@ -49,14 +61,14 @@ export function SmallMap({ rows }: { rows: number[][] }) {
 }
 
 /** Every mixer at one look; the one that is chosen goes to the right. */
-function Gallery({ mixers, name, setName }: { mixers: MixerView[]; name: string; setName: (name: string) => void }) {
+function Gallery({ mixers, name, own, setName }: { mixers: MixerView[]; name: string; own: boolean; setName: (name: string) => void }) {
   const laws = [...new Set(mixers.map((m) => m.law))];
   return (
     <details class="gallery"><summary>all {mixers.length} mixers at one look</summary>
       {laws.map((law) => (
         <div key={law} class="heads" role="group" aria-label={`mixers of ${law}`}>
           {mixers.filter((m) => m.law === law).map((m) => (
-            <button key={m.preset} type="button" aria-pressed={m.preset === name} onClick={() => setName(m.preset)}><SmallMap rows={rowsOf(m, m.heads[0]!, "weights")} />{m.preset}</button>
+            <button key={m.preset} type="button" aria-pressed={m.preset === name} onClick={() => setName(m.preset)}><SmallMap rows={rowsOf(m, m.heads[0]!, "weights", own)} />{m.preset}</button>
           ))}
         </div>
       ))}
@@ -65,13 +77,13 @@ function Gallery({ mixers, name, setName }: { mixers: MixerView[]; name: string;
   );
 }
 
-interface PanelOptions { mixers: MixerView[]; name: string; setName: (name: string) => void; label: string; look: Look; token: number; choose: (t: number) => void }
+interface PanelOptions { mixers: MixerView[]; name: string; setName: (name: string) => void; label: string; look: Look; own: boolean; token: number; choose: (t: number) => void }
 
-function Panel({ mixers, name, setName, label, look, token, choose }: PanelOptions) {
+function Panel({ mixers, name, setName, label, look, own, token, choose }: PanelOptions) {
   const [at, setAt] = useState(0);
   const mixer = mixers.find((m) => m.preset === name) ?? mixers[0]!;
   const head = mixer.heads[Math.min(at, mixer.heads.length - 1)]!;
-  const rows = rowsOf(mixer, head, look);
+  const rows = rowsOf(mixer, head, look, own);
   const laws = [...new Set(mixers.map((m) => m.law))];
   const picture = `${look === "weights" ? "effective attention" : "influence"} of ${mixer.preset}: rows are outputs, columns inputs`;
   return (
@@ -91,8 +103,7 @@ function Panel({ mixers, name, setName, label, look, token, choose }: PanelOptio
       <MapTools words={mixer.words} rows={rows} label={picture} name={`${label}.${mixer.preset}.${look}`} />
       <Sentence words={mixer.words} row={rows[token] ?? []} token={token} choose={choose} />
       <p class="note">
-        State of {head.channels} × {head.features} numbers; memory horizon <b>{num(head.horizon, 3)}</b> tokens
-        {(head.unfinished ?? 0) > 0 && <>, and {num(100 * head.unfinished!, 2)} % are not forgotten at the end</>}.
+        <Horizon head={head} />
         {head.averaged && look === "weights" && " Channels have maps of their own: these are means of absolute values."}
       </p>
       {head.eigenvalues && <Figure spec={planeSpec(head.eigenvalues, `of ${mixer.preset} at the last word`)} name={`${label}.${mixer.preset}.eigenvalues`} />}
@@ -109,6 +120,7 @@ export function Explore({ mixers }: { mixers: MixerView[] }) {
   const words = mixers[0]!.words;
   const [token, choose] = useState(words.length - 1);
   const [look, setLook] = useState<Look>("weights");
+  const [own, setOwn] = useState(true);
   const has = (name: string, fallback: number) => (mixers.some((m) => m.preset === name) ? name : mixers[fallback % mixers.length]!.preset);
   const [left, setLeft] = useState(has("softmax", 0));
   const [right, setRight] = useState(has("gla", 1));
@@ -123,11 +135,11 @@ export function Explore({ mixers }: { mixers: MixerView[] }) {
         <button type="button" aria-pressed={look === "weights"} onClick={() => setLook("weights")}>effective attention</button>
         <button type="button" aria-pressed={look === "influence"} onClick={() => setLook("influence")}>what changing a word does</button>
       </div>
-      <ShadeLegend />
-      <Gallery mixers={mixers} name={right} setName={setRight} />
+      <MapKey own={own} setOwn={setOwn} />
+      <Gallery mixers={mixers} name={right} own={own} setName={setRight} />
       <div class="panels">
-        <Panel mixers={mixers} name={left} setName={setLeft} label="left" look={look} token={token} choose={choose} />
-        <Panel mixers={mixers} name={right} setName={setRight} label="right" look={look} token={token} choose={choose} />
+        <Panel mixers={mixers} name={left} setName={setLeft} label="left" look={look} own={own} token={token} choose={choose} />
+        <Panel mixers={mixers} name={right} setName={setRight} label="right" look={look} own={own} token={token} choose={choose} />
       </div>
     </section>
   );

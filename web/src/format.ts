@@ -13,8 +13,8 @@ export function num(value: number | null | undefined, digits = 4): string {
   if (value === -Infinity) return "−∞";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e-3 && size < 1e5) return minus(String(Number(value.toPrecision(digits))));
-  if (size >= 1e5 && size < 1e15 && Number.isInteger(value)) return minus(grouped(value));
+  if (size >= 1e-3 && size < 1e4) return minus(String(Number(value.toPrecision(digits))));
+  if (size >= 1e4 && size < 1e15 && (size < 1e5 || Number.isInteger(value))) return minus(grouped(size < 1e5 ? Number(value.toPrecision(digits)) : value));
   const [mantissa = "", exponent = ""] = value.toExponential(Math.min(digits, 3) - 1).split("e");
   const power = "10" + superscript(Number(exponent));
   const factor = String(Number(mantissa));
@@ -31,10 +31,19 @@ export function digitsOf(values: number[]): number {
 /** Thousands apart by thin spaces. */
 export const grouped = (value: number): string => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
-export function interval(low: number | null, high: number | null, digits = 4): string {
-  if (low === null && high === null) return "";
-  if (low === high) return "";
-  return `[${num(low ?? -Infinity, digits)}, ${num(high ?? Infinity, digits)}]`;
+/** A value and its interval, in two digits of the interval's width; the interval is empty text where there is none. */
+export function measured(value: number | null, low: number | null, high: number | null): [string, string] {
+  if ((low === null && high === null) || low === high) return [num(value), ""];
+  const all = [value, low, high], known = all.filter((v) => v !== null), largest = Math.max(...known.map(Math.abs));
+  const step = Math.floor(Math.log10(Math.max(...known) - Math.min(...known))) - 1;
+  const tell = (v: number): string => {
+    if (largest < 1e-3 || largest >= 1e5 || step < -5) return num(v, 3);
+    if (step > 0) return num(Math.round(v / 10 ** step) * 10 ** step, 6);
+    const text = v.toFixed(-step);
+    return Number(text) === 0 ? text.replace("-", "") : minus(text);
+  };
+  const bounds = `[${low === null ? "−∞" : tell(low)}, ${high === null ? "∞" : tell(high)}]`;
+  return [value === null ? num(value) : tell(value), bounds];
 }
 
 export function duration(seconds: number): string {
@@ -46,8 +55,16 @@ export function duration(seconds: number): string {
 
 export const plural = (n: number, one: string, many = one + "s"): string => `${n} ${n === 1 ? one : many}`;
 
-/** Numbers within a sentence of the program, in the same digits: 3.4e-05 as 3.4 × 10⁻⁵. */
+const NUMBER = String.raw`-?\d+(?:\.\d+)?(?:e[+-]?\d+)?`;
+const WITH_INTERVAL = new RegExp(String.raw`(${NUMBER}) \[(${NUMBER}), (${NUMBER})\]`, "g");
+
+/** A sentence of the program as one would print it: 3.4e-05 as 3.4 × 10⁻⁵, values in the digits of their intervals, d^2 as d², 3 x 3 as 3 × 3. */
 export const typeset = (text: string): string =>
   text
+    .replace(WITH_INTERVAL, (_, value: string, low: string, high: string) => measured(Number(value), Number(low), Number(high)).join(" "))
+    .replace(/\^(-?\d+)(?![\d/.])/g, (_, power: string) => superscript(Number(power)))
+    .replaceAll(">=", "≥")
+    .replaceAll("+-", "±")
+    .replace(/(\b\d+|\b[A-Zd]) x (?=(?:\d|[A-Zd]\b))/g, "$1 × ")
     .replace(/(\d(?:\.\d+)?)e([+-]?\d+)/g, (_, digits: string, power: string) => (digits === "1" ? "" : digits + " × ") + "10" + superscript(Number(power)))
     .replace(/(^|[\s[(])-(?=\d)/g, "$1−");

@@ -1,7 +1,7 @@
 // Small pieces that both pages have.
 import { useEffect, useState } from "preact/hooks";
 import type { Claim, Machine, Verdict } from "./data.ts";
-import { num } from "./format.ts";
+import { num, typeset } from "./format.ts";
 
 export type State = Verdict | "not run";
 export const stateOf = (claim: Claim): State => claim.best?.verdict ?? "not run";
@@ -27,6 +27,21 @@ export function Mark({ state, word = false, many = false }: { state: State; word
 /** A number as it is rounded for people, with the exact one behind it. */
 export function Value({ of, digits = 4 }: { of: number | null | undefined; digits?: number }) {
   return of === null || of === undefined ? <span>–</span> : <data value={of}>{num(of, digits)}</data>;
+}
+
+const POWERS = /(\^-?\w+(?:\/\d+)?|\^\([^)]*\)|(?<=\b[A-Za-z])_(?:\w{1,2}\b|\([^)]*\)))/;
+
+/** A sentence of the program as one would print it, with its powers and indices: d^p, P_(s-1). */
+export function Prose({ text }: { text: string }) {
+  return (
+    <>
+      {typeset(text).split(POWERS).map((part, i) => {
+        if (i % 2 === 0) return part;
+        const inside = part.slice(1).replace(/^\((.*)\)$/, "$1").replace("-", "−");
+        return part[0] === "^" ? <sup key={i}>{inside}</sup> : <sub key={i}>{inside}</sub>;
+      })}
+    </>
+  );
 }
 
 export function Problems({ all }: { all: string[] }) {

@@ -68,7 +68,7 @@ function Table({ runs, hidden, toggle }: { runs: { name: string; run: Run }[]; h
           {runs.map(({ name, run }, i) => (
             <tr key={name} data-run={name}>
               <th scope="row"><label><input type="checkbox" checked={!hidden.has(name)} onChange={() => toggle(name)} /><i style={{ background: colour(i) }} /> {name}</label></th>
-              <td>{run.task}</td><td class="wrap">{run.layers}</td>
+              <td>{run.task}</td><td class="wrap">{run.layers?.replaceAll(",", ", ")}</td>
               <td>{run.state}{run.problem && <span class="quiet"> {run.problem}</span>}</td>
               <td>{run.step ?? 0}{run.steps !== undefined && <span class="quiet"> of {run.steps}</span>}</td>
               <td><Value of={run.loss} /></td>

@@ -102,6 +102,39 @@ test("options that lose their meaning go, and those that are wrong are said", as
   assert.equal(await panel.locator('.heads button[aria-pressed="true"]').innerText(), "head 2");
 });
 
+test("a mixer of whole sequences has a whole map and no state", async () => {
+  const { page, troubles } = await openExplorer();
+  const panel = side(page, "right"), question = { preset: "softmax", settings: { causal: "false" }, text: SENTENCE };
+  assert.equal(await panel.locator(".state").count(), 1);
+  await panel.locator('[data-option="causal"] input').uncheck();
+  await settled(page);
+  const { view } = await server.ask("view", question);
+  const shown = await savedFrom(page, panel.locator(".tools").first(), /^CSV/);
+  assert.deepEqual(shown.text.trim().split("\n").slice(1).map((line) => Number(line.split(",").at(-1))), view.matrix.flat());
+  assert.equal(view.matrix.flat().length, 13 * 13);
+  assert.equal(await panel.locator("svg.plot").first().locator("rect title").count(), 13 * 13);
+  assert.equal(await panel.locator(".state").count(), 0);
+  assert.match(await panel.locator(".horizon").innerText(), /whole sequence at once/);
+  assert.match(await panel.locator(".change figcaption").innerText(), /before and behind it move/);
+  assert.equal(await panel.locator(".problem").count(), 0);
+  await expectAccessible(page, "whole sequences");
+  assert.deepEqual(troubles, []);
+});
+
+test("maps can leave out what a token is to itself", async () => {
+  const { page, troubles } = await openExplorer();
+  await pick(page, "left", "mamba");
+  await settled(page);
+  const panel = side(page, "left"), weights = () => panel.locator(".sentence").first().locator("button .sr").allInnerTexts();
+  const before = await weights();
+  await page.getByLabel("without a token's weight for itself").check();
+  const after = await weights();
+  assert.notEqual(before[6], after[6]);
+  assert.match(after[6], /weight 0$/);
+  assert.deepEqual(after.slice(0, 6), before.slice(0, 6), "the others are what they were");
+  assert.deepEqual(troubles, []);
+});
+
 test("a name in an equation shows its values", async () => {
   const { page, troubles } = await openExplorer();
   const panel = side(page, "left"), { terms } = await server.ask("terms", { preset: "gla", text: SENTENCE, token: 6 });

@@ -12,7 +12,7 @@ export interface Question {
   other?: string;
 }
 
-export type HeadView = Pick<Head, "law" | "head" | "channels" | "features" | "averaged" | "matrix" | "horizon" | "unfinished">;
+export type HeadView = Pick<Head, "law" | "head" | "channels" | "features" | "averaged" | "causal" | "matrix" | "horizon" | "unfinished">;
 export interface View extends Omit<MixerView, "heads" | "influence"> {
   layers: { preset: string; heads: { law: string; head: number }[] }[];
   layer: number;

@@ -1,8 +1,9 @@
 // The options of a preset as controls: what each may be comes from the program.
 import type { MixerOption } from "../data.ts";
+import { plural } from "../format.ts";
 
 /** What changes the map most stands first; the others wait behind a line. */
-const FIRST = ["order", "window", "sinks", "kernel", "normaliser", "decay", "gate_power", "gate", "negative", "r_min", "r_max", "max_phase", "input_bias", "phi", "feature", "features", "form", "temperature", "position", "rope_base", "phase_max", "phase_filter", "heads"];
+const FIRST = ["order", "window", "sinks", "kernel", "normaliser", "decay", "gate_power", "gate", "negative", "r_min", "r_max", "max_phase", "input_bias", "phi", "feature", "features", "form", "temperature", "position", "rope_base", "phase_max", "phase_filter", "causal", "heads"];
 
 export interface Range { least: number; most: number; step: number }
 
@@ -45,7 +46,7 @@ export function OptionControls({ options, T, side, change }: { options: MixerOpt
             <label for={id} title={option.help}>{option.name}</label>
             <Control option={option} T={T} id={id} set={(value) => change(option.name, value === option.default ? null : value)} />
             {option.value !== option.default && <button type="button" class="undo" onClick={() => change(option.name, null)} aria-label={`${option.name} as it was: ${option.default}`}>↺</button>}
-            <p class="help">{option.help}</p>
+            {option.help !== option.name && <p class="help">{option.help}</p>}
           </div>
         );
       })}
@@ -54,7 +55,7 @@ export function OptionControls({ options, T, side, change }: { options: MixerOpt
   return (
     <div class="option-list">
       {rows(first)}
-      {others.length > 0 && <details><summary>{others.length} more options</summary>{rows(others)}</details>}
+      {others.length > 0 && <details><summary>{plural(others.length, "more option")}</summary>{rows(others)}</details>}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // The page of `isomer explore`: a text, and two sides that read it.
 import { useEffect, useState } from "preact/hooks";
 import type { ExploreData } from "../data.ts";
-import { ShadeLegend } from "../figure/map.tsx";
+import { MapKey } from "../figure/map.tsx";
 import { ThemeButton } from "../parts.tsx";
 import { Panel } from "./panel.tsx";
 
@@ -20,6 +20,7 @@ export function Explorer({ data }: { data: ExploreData }) {
   const [count, setCount] = useState(1);
   const [token, choose] = useState<number | null>(null); // null: one in the middle, with tokens before and behind it
   const [streaming, setStreaming] = useState(false);
+  const [own, setOwn] = useState(true);
   const last = count - 1, shown = Math.min(token ?? count >> 1, last);
   useEffect(() => {
     if (!streaming) return;
@@ -31,7 +32,7 @@ export function Explorer({ data }: { data: ExploreData }) {
     choose(0);
     setStreaming(true);
   };
-  const shared = { data, text, token: shown, choose: (t: number) => { setStreaming(false); choose(t); }, streaming, tell: setCount };
+  const shared = { data, text, own, token: shown, choose: (t: number) => { setStreaming(false); choose(t); }, streaming, tell: setCount };
   return (
     <main class="page-explore">
       <header class="masthead">
@@ -53,7 +54,7 @@ export function Explorer({ data }: { data: ExploreData }) {
           </div>
         </div>
       </header>
-      <ShadeLegend />
+      <MapKey own={own} setOwn={setOwn} />
       <div class="panels">
         <Panel shared={shared} start={data.left} side="left" />
         <Panel shared={shared} start={data.right} side="right" />

@@ -1,29 +1,31 @@
 // One of two sides: a mixer or the run, on the text of the page.
 import { useEffect, useState } from "preact/hooks";
-import type { ExploreData } from "../data.ts";
-import { line, Sentence, SmallMap } from "../explore.tsx";
-import { AttentionMap, MapTools, shade } from "../figure/map.tsx";
+import type { ExploreData, MixerOption } from "../data.ts";
+import { Horizon, line, Sentence, SmallMap } from "../explore.tsx";
+import { AttentionMap, MapTools, shade, withoutOwn } from "../figure/map.tsx";
 import { Figure } from "../figure/view.tsx";
-import { num } from "../format.ts";
-import { Value } from "../parts.tsx";
 import { type HeadView, type Question, useAnswer, useLater, type View } from "./ask.ts";
 import { Equations } from "./equations.tsx";
 import { OptionControls } from "./options.tsx";
 import { Pixels, weightText } from "./pixels.tsx";
 import { StateView } from "./state.tsx";
 
-const FEW = 40; // words that fit beside a map
+/** Words that can be read beside a map. */
+const few = (): number => (window.innerWidth < 640 ? 20 : 40);
 const LATER = 120; // milliseconds
 
 /** Tokens of a model may be spaces and ends of lines. */
 const visible = (word: string): string => word.replaceAll(" ", "␣").replaceAll("\n", "⏎") || "∅";
 
-const rowsOf = (view: HeadView): number[][] => view.matrix.map((row) => row.map((v) => v ?? 0));
+function rowsOf(view: HeadView, own: boolean): number[][] {
+  const rows = view.matrix.map((row) => row.map((v) => v ?? 0));
+  return own ? rows : withoutOwn(rows);
+}
 
-function Map({ view, words, token, choose, name, side, streaming }: { view: HeadView; side: string; words: string[]; token: number; choose: (t: number) => void; name: string; streaming: boolean }) {
-  const rows = streaming ? rowsOf(view).slice(0, token + 1) : rowsOf(view), T = words.length, label = `effective attention of ${name}: rows are outputs, columns inputs`;
+function Map({ view, words, token, choose, name, side, streaming, own }: { view: HeadView; side: string; words: string[]; token: number; choose: (t: number) => void; name: string; streaming: boolean; own: boolean }) {
+  const whole = rowsOf(view, own), rows = streaming && view.causal ? whole.slice(0, token + 1) : whole, T = words.length, label = `effective attention of ${name}: rows are outputs, columns inputs`;
   const tools = <MapTools words={words} rows={rows} label={label} name={`${side}.${name}.weights`} />;
-  if (T <= FEW) {
+  if (T <= few()) {
     // Rows that are still to come keep their place.
     const all = [...rows, ...Array.from({ length: T - rows.length }, () => [] as number[])];
     return <><AttentionMap words={words} rows={all} token={token} choose={choose} label={label} />{tools}</>;
@@ -41,14 +43,14 @@ function Map({ view, words, token, choose, name, side, streaming }: { view: Head
 }
 
 /** All heads of a layer, small; one may be chosen. */
-function Heads({ question, layers, layer, head, choose }: { question: Question; layers: View["layers"]; layer: number; head: number | null; choose: (head: number) => void }) {
+function Heads({ question, layers, layer, head, own, choose }: { question: Question; own: boolean; layers: View["layers"]; layer: number; head: number | null; choose: (head: number) => void }) {
   const { data } = useAnswer("maps", question);
   const heads = layers[layer]!.heads, several = new Set(heads.map((h) => h.law)).size > 1;
   return (
     <div class="heads" role="group" aria-label={layers.length > 1 ? `heads of layer ${layer}` : "heads"}>
       {heads.map((one, i) => (
         <button key={i} type="button" aria-pressed={i === head} onClick={() => choose(i)}>
-          <SmallMap rows={data?.layer === layer && data.heads[i] ? rowsOf(data.heads[i]) : []} />
+          <SmallMap rows={data?.layer === layer && data.heads[i] ? rowsOf(data.heads[i], own) : []} />
           {several ? `${one.law} ` : "head "}{one.head + 1}
         </button>
       ))}
@@ -57,7 +59,7 @@ function Heads({ question, layers, layer, head, choose }: { question: Question; 
 }
 
 /** The heads of every layer, asked for when somebody looks. */
-function AllLayers({ question, view, choose }: { question: Question; view: View; choose: (layer: number, head: number) => void }) {
+function AllLayers({ question, view, own, choose }: { question: Question; view: View; own: boolean; choose: (layer: number, head: number) => void }) {
   const [open, setOpen] = useState(false);
   return (
     <details class="layers" onToggle={(e) => setOpen(e.currentTarget.open)}>
@@ -65,32 +67,32 @@ function AllLayers({ question, view, choose }: { question: Question; view: View;
       {open && view.layers.map((layer, i) => (
         <div key={i} class="layer-row">
           <span>{i} {layer.preset}</span>
-          <Heads question={{ ...question, layer: i, head: 0 }} layers={view.layers} layer={i} head={i === view.layer ? view.head : null} choose={(head) => choose(i, head)} />
+          <Heads question={{ ...question, layer: i, head: 0 }} own={own} layers={view.layers} layer={i} head={i === view.layer ? view.head : null} choose={(head) => choose(i, head)} />
         </div>
       ))}
     </details>
   );
 }
 
-function Change({ question, words, side, name, choose }: { question: Question; words: string[]; side: string; name: string; choose: (t: number) => void }) {
+function Change({ question, words, side, view, choose }: { question: Question; words: string[]; side: string; view: View; choose: (t: number) => void }) {
   const [other, setOther] = useState("");
   const { data, error } = useAnswer("influence", other ? { ...question, other } : question);
   return (
-    <section class="change" aria-label={`what changing a token does to ${name}`}>
+    <section class="change part-5" aria-label={`what changing a token does to ${view.preset}`}>
       <h3>What changing one token does</h3>
       <p class="controls"><label>another word in its place <input type="text" size={12} value={other} placeholder={data?.other} onInput={(e) => setOther(e.currentTarget.value)} /></label></p>
       {error && <p class="problem">{error}</p>}
       {data && (
         <>
           <Sentence words={words} row={data.moved.map((v) => v ?? 0)} token={data.token} choose={choose} />
-          <Figure name={`${side}.influence`} height={170} spec={{ kind: "lines", x: "token", y: "how far the output moves", caption: `“${data.word}” becomes “${data.other}”: outputs before it stay, later ones move, over their mean size.`, series: [line("moved", data.moved)] }} />
+          <Figure name={`${side}.influence`} height={170} spec={{ kind: "lines", x: "token", y: "how far the output moves", caption: `“${data.word}” becomes “${data.other}”: ${view.view.causal ? "outputs before it stay, later ones move" : "outputs before and behind it move"}, over their mean size.`, series: [line("moved", data.moved)] }} />
         </>
       )}
     </section>
   );
 }
 
-export interface Shared { data: ExploreData; text: string; token: number; choose: (t: number) => void; streaming: boolean; tell: (count: number) => void }
+export interface Shared { data: ExploreData; text: string; own: boolean; token: number; choose: (t: number) => void; streaming: boolean; tell: (count: number) => void }
 
 const RUN = "(run)";
 
@@ -121,18 +123,20 @@ export function Panel({ shared, start, side }: { shared: Shared; start: string |
   const settled = asked === JSON.stringify(mixer.question);
   return (
     <div class="panel" data-side={side} data-preset={view?.preset} data-settled={settled} data-ms={ms}>
-      <div class="controls">
-        <label>{side} <select value={mixer.name} onChange={(e) => mixer.choose(e.currentTarget.value)}>
-          {shared.data.run && <option value={RUN}>{shared.data.run}</option>}
-          {laws.map((law) => <optgroup key={law} label={law}>{shared.data.presets.filter((p) => p.law === law).map((p) => <option key={p.preset} value={p.preset}>{p.preset}</option>)}</optgroup>)}
-        </select></label>
-        {view && view.layers.length > 1 && (
-          <label>layer <select value={view.layer} onChange={(e) => { mixer.setLayer(Number(e.currentTarget.value)); mixer.setHead(0); }}>
-            {view.layers.map((l, i) => <option key={i} value={i}>{i} {l.preset}</option>)}
+      <div class="part-0">
+        <div class="controls">
+          <label>{side} <select value={mixer.name} onChange={(e) => mixer.choose(e.currentTarget.value)}>
+            {shared.data.run && <option value={RUN}>{shared.data.run}</option>}
+            {laws.map((law) => <optgroup key={law} label={law}>{shared.data.presets.filter((p) => p.law === law).map((p) => <option key={p.preset} value={p.preset}>{p.preset}</option>)}</optgroup>)}
           </select></label>
-        )}
+          {view && view.layers.length > 1 && (
+            <label>layer <select value={view.layer} onChange={(e) => { mixer.setLayer(Number(e.currentTarget.value)); mixer.setHead(0); }}>
+              {view.layers.map((l, i) => <option key={i} value={i}>{i} {l.preset}</option>)}
+            </select></label>
+          )}
+        </div>
+        {error && <p class="problem" role="alert">{error}</p>}
       </div>
-      {error && <p class="problem" role="alert">{error}</p>}
       {view && <Looks shared={shared} mixer={mixer} view={view} asked={answered!} side={side} />}
     </div>
   );
@@ -141,25 +145,32 @@ export function Panel({ shared, start, side }: { shared: Shared; start: string |
 function Looks({ shared, mixer, view, asked, side }: { shared: Shared; mixer: ReturnType<typeof useMixer>; view: View; asked: Question; side: string }) {
   const words = view.words.map(visible), token = Math.min(shared.token, words.length - 1), head = view.view;
   useEffect(() => shared.tell(words.length), [words.length]);
+  const changed = Object.entries(view.changed);
+  // A control shows what was chosen, also before the answer to it is there.
+  const wanted = (o: MixerOption) => mixer.settings[o.name] ?? (asked.settings?.[o.name] === undefined ? o.value : o.default);
   // The map comes first: the rest is asked for when it is there, and when nobody moves a slider.
   const { question, most } = useLater({ question: asked, most: words.length - 1 }, LATER), at = { ...question, token: Math.min(shared.token, most) };
   return (
     <>
-      <h2 class="sr">{side}: {view.preset}</h2>
-      <p class="summary">{view.summary} <span class="quiet">({view.source})</span></p>
-      <Map view={head} words={words} token={token} choose={shared.choose} name={view.preset} side={side} streaming={shared.streaming} />
-      <Sentence words={words} row={rowsOf(head)[token] ?? []} token={token} choose={shared.choose} />
-      <p class="note horizon">
-        State of {head.channels} × {head.features} numbers; memory horizon <Value of={head.horizon} digits={3} /> tokens
-        {(head.unfinished ?? 0) > 0 && <>, and {num(100 * head.unfinished!, 2)} % are not forgotten at the end</>}.
-        {head.averaged && " Channels have maps of their own: these are means of absolute values."}
-      </p>
-      {view.layers[view.layer]!.heads.length > 1 && <Heads question={question} layers={view.layers} layer={view.layer} head={view.head} choose={mixer.setHead} />}
-      {view.layers.length > 1 && <AllLayers question={question} view={view} choose={(layer, head) => { mixer.setLayer(layer); mixer.setHead(head); }} />}
-      {view.options.length > 0 && <section aria-label={`options of ${view.preset}`}><h3>Options</h3><OptionControls options={view.options} T={words.length} side={side} change={mixer.set} /></section>}
-      <section aria-label={`equations of ${view.preset}`}><h3>Equations</h3><Equations lines={view.equations} question={at} head={view.layers[view.layer]!.heads[view.head]!.head} words={words} /></section>
-      <StateView question={at} words={words} name={view.preset} side={side} />
-      <Change question={at} words={words} side={side} name={view.preset} choose={shared.choose} />
+      <div class="part-1">
+        <h2 class="sr">{side}: {view.preset}</h2>
+        <p class="summary">
+          {view.preset}: {view.summary} <span class="quiet">({view.source})</span>
+          {view.options.length === 0 && changed.length > 0 && <>, with {changed.map(([name, value]) => `${name} = ${value}`).join(", ")}</>}
+        </p>
+        <Map view={head} words={words} token={token} choose={shared.choose} name={view.preset} side={side} streaming={shared.streaming} own={shared.own} />
+        <Sentence words={words} row={rowsOf(head, shared.own)[token] ?? []} token={token} choose={shared.choose} />
+        <p class="note horizon">
+          <Horizon head={head} />
+          {head.averaged && " Channels have maps of their own: these are means of absolute values."}
+        </p>
+        {view.layers[view.layer]!.heads.length > 1 && <Heads question={question} own={shared.own} layers={view.layers} layer={view.layer} head={view.head} choose={mixer.setHead} />}
+        {view.layers.length > 1 && <AllLayers question={question} view={view} own={shared.own} choose={(layer, head) => { mixer.setLayer(layer); mixer.setHead(head); }} />}
+      </div>
+      {view.options.length > 0 && <section class="part-2" aria-label={`options of ${view.preset}`}><h3>Options</h3><OptionControls options={view.options.map((o) => ({ ...o, value: wanted(o) }))} T={words.length} side={side} change={mixer.set} /></section>}
+      <section class="part-3" aria-label={`equations of ${view.preset}`}><h3>Equations</h3><Equations lines={view.equations} question={at} head={view.layers[view.layer]!.heads[view.head]!.head} words={words} /></section>
+      {head.causal && <StateView question={at} words={words} name={view.preset} side={side} />}
+      <Change question={at} words={words} side={side} view={view} choose={shared.choose} />
     </>
   );
 }

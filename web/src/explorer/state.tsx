@@ -59,7 +59,7 @@ function Moment({ state, curves, word }: { state: State; curves?: Curves; word: 
         <Part name="written" note="by the token" rows={written} most={most} complex={state.complex} />
         {!state.complex && <Part name="state" note="is their sum" rows={after} most={most} complex={false} />}
       </div>
-      {curves?.kept.some((share) => (share ?? 0) > 1.001) && <p class="note">What divides the output is in this state, so that a token may make it larger than it was.</p>}
+      {curves?.kept.some((share) => (share ?? 0) > 1.001) && <p class="note">What divides the output (softmax: the sum of its weights) is written as a part of this state: each token scales all of it anew, and may make it larger than it was.</p>}
       {state.complex && <p class="note">Its numbers are complex: sizes are shown.</p>}
     </>
   );
@@ -70,7 +70,7 @@ export function StateView({ question, words, name, side }: { question: Question;
   const curves = useAnswer("curves", head), state = useAnswer("state", question);
   const problem = curves.error ?? state.error;
   return (
-    <section class="state" aria-label={`state of ${name}`}>
+    <section class="state part-4" aria-label={`state of ${name}`}>
       <h3>The state</h3>
       {problem && <p class="problem">{problem}</p>}
       {state.data && <Moment state={state.data} curves={curves.data} word={words[state.data.token] ?? ""} />}

@@ -39,6 +39,12 @@ function drawNamedBars(spec: Spec, width: number): Drawing {
   return { height: bottom + 44, body, targets, pick: "nearest", area: { left, right, top, bottom } };
 }
 
+/** A name on two lines, if it has two words. */
+function inTwo(name: string): string[] {
+  const words = name.split(" "), first = Math.ceil(words.length / 2);
+  return words.length > 1 ? [words.slice(0, first).join(" "), words.slice(first).join(" ")] : [name];
+}
+
 const FEW = 24; // bars whose zeros are written
 
 export function drawBars(spec: Spec, width: number, wanted: number): Drawing {
@@ -76,8 +82,9 @@ export function drawBars(spec: Spec, width: number, wanted: number): Drawing {
         );
       })}
       {crowded && xs.map((v, i) => {
-        const name = fitted(nameOf(spec, v), 2 * outer.step() - 8), half = textWidth(name, 11) / 2 + 4;
-        return <text key={v} x={Math.min(width - half, Math.max(half, x.at(v)))} y={bottom + (i % 2 === 0 ? 18 : 34)} text-anchor="middle" fill="var(--muted)" font-size="11">{name}</text>;
+        const lines = inTwo(nameOf(spec, v)).map((part) => fitted(part, 2 * outer.step() - 8, 11)), half = Math.max(...lines.map((part) => textWidth(part, 11))) / 2 + 4;
+        const at = Math.min(width - half, Math.max(half, x.at(v))), first = bottom + (i % 2 === 0 ? 16 : 42);
+        return <text key={v} text-anchor="middle" fill="var(--muted)" font-size="11">{lines.map((part, n) => <tspan key={n} x={at} y={first + 12 * n}>{part}</tspan>)}</text>;
       })}
     </g>
   );
@@ -85,7 +92,7 @@ export function drawBars(spec: Spec, width: number, wanted: number): Drawing {
     x: at, y: y.at(p.y), head: spec.names ? nameOf(spec, p.x) : `${spec.x || "x"} = ${num(p.x)}`,
     rows: [{ name, text: num(p.y) + whisker(p), series: i }, ...(published(name, p) === undefined ? [] : [{ name: "published", text: num(published(name, p)), series: -1 }])],
   }));
-  return { height, body, targets, pick: "nearest", area: { left, right, top, bottom } };
+  return { height: crowded ? height + 14 : height, body, targets, pick: "nearest", area: { left, right, top, bottom } };
 }
 
 /** A row for each series, a column for each x. */
@@ -133,12 +140,15 @@ export function drawMatrix(spec: Spec, width: number): Drawing {
   return { height: bottom + 44, body, targets, pick: "nearest", area: { left, right, top, bottom } };
 }
 
+const FAR = 20; // rows
+
 /** Each quantity on a line of its own, with what was published beside it. */
 export function drawIntervals(spec: Spec, width: number): Drawing {
   const names = spec.series.map((s) => s.name), points = spec.series.map((s) => s.points[0]!);
   const widest = Math.max(...names.map((n) => textWidth(n)));
-  const beside = width >= 460 && widest < width * 0.45;
-  const row = beside ? 28 : 40, top = 10, left = beside ? widest + 22 : 34;
+  const beside = widest < width * (width >= 460 ? 0.45 : 0.36);
+  // Of many rows the axis is out of sight at one end.
+  const far = names.length > FAR, row = beside ? 28 : 40, top = far ? 28 : 10, left = beside ? widest + 22 : 34;
   const digits = labelDigits(points.map((p) => p.x));
   const right = width - 22 - Math.max(...points.map((p) => textWidth(num(p.x, digits))));
   const bottom = top + row * names.length;
@@ -149,11 +159,12 @@ export function drawIntervals(spec: Spec, width: number): Drawing {
   const body = (
     <g>
       {x.ticks.map((t) => <line key={t.value} x1={x.at(t.value)} x2={x.at(t.value)} y1={top} y2={bottom} stroke="var(--line)" />)}
+      {far && x.ticks.map((t) => <text key={t.value} x={x.at(t.value)} y={top - 8} text-anchor="middle" fill="var(--muted)">{t.label}</text>)}
       {points.map((p, i) => {
         const y = top + row * (i + (beside ? 0.5 : 0.72));
         return (
           <g key={names[i]}>
-            <text x={beside ? left - 14 : 8} y={beside ? y : y - 15} dy="0.33em" text-anchor={beside ? "end" : "start"} fill="var(--ink)">{names[i]}</text>
+            <text x={beside ? left - 14 : 8} y={beside ? y : y - 15} dy="0.33em" text-anchor={beside ? "end" : "start"} fill="var(--ink)" stroke="var(--surface)" stroke-width={4} paint-order="stroke">{names[i]}</text>
             {p.high > p.low && <line x1={x.at(p.low)} x2={x.at(p.high)} y1={y} y2={y} stroke={colour(0)} stroke-width={5} stroke-opacity={0.35} stroke-linecap="round" />}
             {published[i] !== undefined && <path d={`M${x.at(published[i]!)},${y - 7}l7,7l-7,7l-7,-7z`} fill="var(--surface)" stroke={colour(1)} stroke-width={1.8} />}
             <Marker i={0} x={x.at(p.x)} y={y} />

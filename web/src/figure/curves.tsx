@@ -2,12 +2,14 @@
 import { area as areaShape, line as lineShape } from "d3-shape";
 import { num } from "../format.ts";
 import { Axes, type Area, type Drawing, type Item, Legend, legendRows, Marker, type Target } from "./frame.tsx";
+import { blocksOf, Lines, Names, numbered } from "./names.tsx";
 import { axisOf, type Axis, geometric, spread, textWidth } from "./scales.ts";
 import { type Point, type Series, slopeOf, type Spec } from "./spec.ts";
 import { COLOURS, colour, dash } from "./theme.ts";
 
 const WIDE = 520;
-const MANY = 40; // points of a curve that is drawn without markers
+const CROWD = 24; // scattered dots that ask for more room
+const MANY = 24; // points of a curve that is drawn without markers
 
 const pointsOf = (spec: Spec): Point[] => spec.series.flatMap((s) => s.points);
 
@@ -70,7 +72,7 @@ function layoutOf(spec: Spec, width: number, wanted: number): Layout {
   const left = 18 + Math.max(...y.ticks.map((t) => textWidth(t.label)), 12);
   const right = width - (direct ? longest + 22 : 16);
   const xs = points.map((p) => p.x);
-  const x = axisOf(xs, { log: log.x, range: [left + 8, right - 8], room: 44, prefer: scattered ? undefined : xs });
+  const x = axisOf(xs, { log: log.x, range: [left + 8, right - 8], room: 44, prefer: scattered ? undefined : xs, exact: !scattered });
   return { area: { left, right, top, bottom }, x, y, items, direct, legend, height };
 }
 
@@ -85,12 +87,16 @@ function Curve({ all, i, layout, fit }: { all: Series[]; i: number; layout: Layo
   const { x, y } = layout, series = all[i]!, dashes = liesOnAnother(all, i, layout) ? "7 7" : dash(i);
   const shown = y.log ? series.points.filter((p) => p.y > 0) : series.points;
   const line = lineShape<Point>((p) => x.at(p.x), (p) => y.at(p.y))(shown) ?? "";
-  const band = shown.some((p) => p.high > p.low) ? areaShape<Point>((p) => x.at(p.x), (p) => y.at(p.low), (p) => y.at(p.high))(shown) : null;
+  const banded = shown.some((p) => p.high > p.low);
+  const band = areaShape<Point>((p) => x.at(p.x), (p) => y.at(p.low), (p) => y.at(p.high))(shown) ?? "";
+  // Edges tell bands apart that lie on each other.
+  const edges = [(p: Point) => y.at(p.low), (p: Point) => y.at(p.high)].map((of) => lineShape<Point>((p) => x.at(p.x), of)(shown) ?? "");
   const slope = fit ? slopeOf(shown) : null;
   const few = series.points.length <= MANY;
   return (
     <g>
-      {band && <path d={band} fill={colour(i)} fill-opacity={0.18} />}
+      {banded && <path d={band} fill={colour(i)} fill-opacity={0.14} />}
+      {banded && edges.map((d, side) => <path key={side} d={d} fill="none" stroke={colour(i)} stroke-width={1} stroke-opacity={0.4} />)}
       {slope && shown.length > 1 && (
         <line
           x1={x.at(shown[0]!.x)} y1={y.at(slope.at(shown[0]!.x))} x2={x.at(shown.at(-1)!.x)} y2={y.at(slope.at(shown.at(-1)!.x))}
@@ -152,32 +158,6 @@ export function drawCurves(spec: Spec, width: number, wanted: number): Drawing {
   return { height: layout.height, body, targets: targetsByX(spec, layout), pick: "x", area };
 }
 
-interface Box { x: number; y: number; w: number; h: number }
-const meet = (a: Box, b: Box): boolean => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
-
-interface Dot { x: number; y: number; name: string }
-
-/** Places for a name of that width around a dot: beside it, above, below, then further and further off. */
-function placesAround({ x, y }: Dot, w: number): [number, number][] {
-  const near: [number, number][] = [[x + 8, y - 6], [x - 8 - w, y - 6], [x - w / 2, y - 20], [x - w / 2, y + 8]];
-  const rings = [16, 30, 44, 58, 72, 86].flatMap((r): [number, number][] =>
-    [[x + 10, y + r], [x - 10 - w, y + r], [x + 10, y - r - 12], [x - 10 - w, y - r - 12], [x + r, y + r / 2], [x - r - w, y + r / 2], [x + r, y - r / 2 - 12], [x - r - w, y - r / 2 - 12]]);
-  return [...near, ...rings];
-}
-
-/** Names by their dots where there is room, with a line to those that had to go further; the others are found by pointing, and in the table. */
-function dotLabels<D extends Dot>(dots: D[], area: Area) {
-  const taken: Box[] = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, w: 10, h: 10 }));
-  return dots.flatMap((dot) => {
-    const w = textWidth(dot.name, 11) + 3, h = 12;
-    const free = placesAround(dot, w).map(([x, y]) => ({ x, y, w, h })).find((box) => box.x >= area.left && box.x + w <= area.right && box.y >= area.top - 8 && box.y + h <= area.bottom && !taken.some((other) => meet(box, other)));
-    if (!free) return [];
-    taken.push(free);
-    const end = { x: Math.min(Math.max(dot.x, free.x), free.x + w), y: free.y > dot.y ? free.y + 1 : free.y + h };
-    return [{ ...dot, tx: free.x, ty: free.y + 10, line: Math.hypot(end.x - dot.x, end.y - dot.y) > 12 ? end : null }];
-  });
-}
-
 /** Steps through the dots that no other one beats: further left and higher. */
 function frontOf(dots: { x: number; y: number }[]): string {
   let path = "", height = Infinity;
@@ -190,12 +170,14 @@ function frontOf(dots: { x: number; y: number }[]): string {
 }
 
 export function drawScatter(spec: Spec, width: number, wanted: number): Drawing {
-  const layout = layoutOf(spec, width, wanted + (spec.series.length > 24 ? 160 : 60));
+  const layout = layoutOf(spec, width, wanted + (spec.series.length > CROWD ? 160 : 60));
   const { area, x, y } = layout;
   const alone = spec.series.every((s) => s.points.length === 1), groups = scatterGroups(spec);
   // With many series colours tell nothing apart; groups do, and names.
   const look = (i: number) => (groups ? groups.findIndex((g) => g.name === (spec.series[i]!.group ?? "")) : spec.series.length > COLOURS ? 0 : i);
   const dots = spec.series.flatMap((s, i) => s.points.map((p) => ({ x: x.at(p.x), y: y.at(p.y), name: s.name, p, i })));
+  const whiskers = dots.filter((d) => d.p.high > d.p.low).map((d) => ({ x: d.x - 1, y: y.at(d.p.high), w: 2, h: y.at(d.p.low) - y.at(d.p.high) }));
+  const { numbers: shown, lines } = alone && dots.length > CROWD && width < WIDE ? numbered(dots, width - 16) : { numbers: dots, lines: [] };
   const body = (
     <g>
       {layout.legend && <Legend items={layout.items} width={width - 8} lines={false} />}
@@ -203,17 +185,13 @@ export function drawScatter(spec: Spec, width: number, wanted: number): Drawing 
       {spec.front && <path d={frontOf(dots)} fill="none" stroke="var(--muted)" stroke-width={1.4} stroke-dasharray="5 4" />}
       {dots.map((d) => d.p.high > d.p.low && <line key={`w${d.i},${d.x}`} x1={d.x} x2={d.x} y1={y.at(d.p.low)} y2={y.at(d.p.high)} stroke={colour(look(d.i))} stroke-opacity={0.45} stroke-width={1.5} />)}
       {dots.map((d) => <Marker key={`${d.i},${d.x},${d.y}`} i={look(d.i)} x={d.x} y={d.y} />)}
-      {alone && dotLabels(dots, area).map((d) => (
-        <g key={d.name}>
-          {d.line && <line x1={d.x} y1={d.y} x2={d.line.x} y2={d.line.y} stroke="var(--muted)" stroke-opacity={0.5} />}
-          <text x={d.tx} y={d.ty} font-size="11" fill="var(--ink)" stroke="var(--surface)" stroke-width={3} paint-order="stroke">{d.name}</text>
-        </g>
-      ))}
+      {alone && blocksOf(shown, whiskers, area).map((block) => <Names key={block.dots[0]!.name} block={block} look={(d) => look(d.i)} />)}
+      <Lines lines={lines} x={8} y={layout.height} />
     </g>
   );
   const targets = dots.map((d) => ({
     x: d.x, y: d.y, head: d.name,
     rows: [{ name: spec.x || "x", text: num(d.p.x), series: look(d.i) }, { name: spec.y || "y", text: valueText(d.p), series: look(d.i) }],
   }));
-  return { height: layout.height, body, targets, pick: "nearest", area };
+  return { height: layout.height + (lines.length > 0 ? 15 * lines.length + 12 : 0), body, targets, pick: "nearest", area };
 }

@@ -1,5 +1,6 @@
 // What all figures have: a drawing area with axes, a legend, and places that a pointer finds.
 import type { ComponentChildren, JSX } from "preact";
+import { typeset } from "../format.ts";
 import { symbol, symbolCircle, symbolCross, symbolDiamond, symbolSquare, symbolTriangle, symbolWye } from "d3-shape";
 import { colour, dash } from "./theme.ts";
 import { type Axis, textWidth } from "./scales.ts";
@@ -18,7 +19,7 @@ export function Marker({ i, x, y, hollow = false }: { i: number; x: number; y: n
 }
 
 /** A text as far as there is room. */
-export const fitted = (text: string, most: number): string => (textWidth(text) <= most ? text : text.slice(0, Math.max(3, Math.floor(most / 6.8) - 1)) + "…");
+export const fitted = (text: string, most: number, size = 12): string => (textWidth(text, size) <= most ? text : text.slice(0, Math.max(3, Math.floor(most / (0.566 * size)) - 1)) + "…");
 
 export function Axes({ area, x, y, xLabel, yLabel }: { area: Area; x: Axis; y: Axis | null; xLabel: string; yLabel: string }) {
   return (
@@ -36,8 +37,8 @@ export function Axes({ area, x, y, xLabel, yLabel }: { area: Area; x: Axis; y: A
           <text y={18} text-anchor="middle" fill="var(--muted)">{label}</text>
         </g>
       ))}
-      {xLabel && <text x={area.right} y={area.bottom + 36} text-anchor="end" fill="var(--ink)">{fitted(xLabel, area.right - 18)} →</text>}
-      {yLabel && <text x={4} y={area.top - 12} fill="var(--ink)">↑ {yLabel}</text>}
+      {xLabel && <text x={area.right} y={area.bottom + 36} text-anchor="end" fill="var(--ink)">{fitted(typeset(xLabel), area.right - 18)} →</text>}
+      {yLabel && <text x={4} y={area.top - 13} fill="var(--ink)">↑ {typeset(yLabel)}</text>}
     </g>
   );
 }

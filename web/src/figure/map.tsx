@@ -12,8 +12,21 @@ export function shade(rows: number[][]): (t: number, value: number) => string {
   return (t, v) => diverging(0.5 + v / most[t]! / 2);
 }
 
-/** What the colours of all maps mean. */
-export function ShadeLegend() {
+/** Rows without what a token is to itself, beside which the others may be too small to be seen. */
+export const withoutOwn = (rows: number[][]): number[][] => rows.map((row, t) => row.map((v, s) => (s === t ? 0 : v)));
+
+/** What maps and their colours mean, and whether they have a token's weight for itself. */
+export function MapKey({ own, setOwn }: { own: boolean; setOwn: (own: boolean) => void }) {
+  return (
+    <div class="map-key">
+      <ShadeLegend />
+      <span class="quiet">A row for each output, a column for each token that it reads.</span>
+      <label><input type="checkbox" checked={!own} onChange={(e) => setOwn(!e.currentTarget.checked)} /> without a token's weight for itself</label>
+    </div>
+  );
+}
+
+function ShadeLegend() {
   const width = 140, steps = 30;
   return (
     <Svg width={width + 180} height={32} label="Colours of the maps: weights over the largest of their row, from −1 over 0 to 1.">
@@ -44,7 +57,7 @@ export function MapTools({ words, rows, label, name }: { words: string[]; rows: 
 interface MapOptions { words: string[]; rows: number[][]; label: string; token?: number; choose?: (t: number) => void; cell?: number }
 
 export function AttentionMap({ words, rows, label, token, choose, cell = 22 }: MapOptions) {
-  const left = Math.max(...words.map((w) => textWidth(w, 11))) + 10, T = rows.length;
+  const left = 1.1 * Math.max(...words.map((w) => textWidth(w, 11))) + 13, T = rows.length;
   const fill = shade(rows), width = left + cell * T + 6, height = cell * T + left;
   return (
     <Svg width={width} height={height} label={label}>

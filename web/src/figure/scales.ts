@@ -14,20 +14,22 @@ export interface AxisOptions {
   room: number;
   /** The axis begins at zero. */
   zero?: boolean;
-  /** The axis ends where the values do. */
+  /** The axis ends where the values do, and zero is no part of it by itself. */
   exact?: boolean;
 }
 
-const decade = (power: number): string => (Math.abs(power) <= 3 ? String(Number(`1e${power}`)) : "10" + superscript(power));
+/** Powers of ten; those of one axis are written alike. */
+function decades(powers: number[]): Tick[] {
+  const small = powers.every((p) => Math.abs(p) <= 3);
+  return powers.map((p) => ({ value: 10 ** p, label: small || p === 0 ? String(Number(`1e${p}`)) : p === 1 ? "10" : "10" + superscript(p) }));
+}
 
 function logTicks([low, high]: [number, number], count: number): Tick[] {
   const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
   const powers = last - first + 1;
-  if (powers >= 2) {
+  if (powers > 2 || (powers === 2 && count < 4)) {
     const step = Math.max(1, Math.ceil(powers / Math.max(2, count)));
-    const ticks: Tick[] = [];
-    for (let p = first; p <= last; p += step) ticks.push({ value: 10 ** p, label: decade(p) });
-    return ticks;
+    return decades(Array.from({ length: Math.ceil(powers / step) }, (_, i) => first + i * step));
   }
   return scaleLog([low, high], [0, 1]).ticks(count).filter((v) => /^[125]/.test(v.toExponential())).map((value) => ({ value, label: num(value) }));
 }
@@ -59,7 +61,7 @@ export function axisOf(values: number[], options: AxisOptions): Axis {
     const at = (v: number) => scale(v > 0 ? Math.max(v, domain[0]) : domain[0]);
     return { at, ticks: preferred(prefer, at, room) ?? logTicks(domain, Math.min(count, 7)), log: true, domain };
   }
-  if (options.zero || (low > 0 && low < 0.5 * high)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
+  if (options.zero || (!options.exact && low > 0 && low < 0.5 * high)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
   if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
   const scale = scaleLinear([low, high], range);
   if (!prefer && !options.exact) scale.nice(Math.min(count, 6));

@@ -68,15 +68,22 @@ function extremes(all: { name: string; value: number }[]): string {
 
 const MANY = 12; // quantities that are found faster in order
 
+/** What all names end with after a comma says nothing in a figure. */
+function withoutSharedEnd(names: string[]): string[] {
+  const end = /, [^,]*$/.exec(names[0] ?? "")?.[0];
+  return end && names.length > 1 && names.every((name) => name.endsWith(end)) ? names.map((name) => name.slice(0, -end.length)) : names;
+}
+
 function intervalsOf(result: Result, shown: Measured[]): Spec {
-  const published = publishedOf(result);
   if (shown.length > MANY) shown = [...shown].sort((a, b) => b.value! - a.value!);
-  const series = shown.map((m) => ({ name: m.name, points: [{ x: m.value!, y: 0, low: m.low ?? m.value!, high: m.high ?? m.value! }] }));
+  const names = withoutSharedEnd(shown.map((m) => m.name)), all = publishedOf(result);
+  const published = new Map(shown.flatMap((m, i) => (all.has(m.name) ? [[names[i]!, all.get(m.name)!] as const] : [])));
+  const series = shown.map((m, i) => ({ name: names[i]!, points: [{ x: m.value!, y: 0, low: m.low ?? m.value!, high: m.high ?? m.value! }] }));
   const seeds = shown.some((m) => m.n > 1) ? ", with their intervals over seeds" : "";
-  const known = [...published.keys()].some((name) => series.some((s) => s.name === name)) ? "; diamonds are published" : "";
+  const known = published.size > 0 ? "; diamonds are published" : "";
   const seen = extremes(series.map((s) => ({ name: s.name, value: s.points[0]!.x })));
   const own = result.figure.caption.replace(/\.$/, "");
-  const caption = own ? `${own}${own.includes(":") ? ";" : ":"} ${seen}.` : sentence(`${seen}${seeds}${known}`);
+  const caption = own ? `${own}${own.includes(":") ? ";" : ":"} ${seen}${own.includes("diamond") ? "" : known}.` : sentence(`${seen}${seeds}${known}`);
   return { kind: "intervals", x: shown[0]?.unit ?? "", y: "", series, caption, published };
 }
 

@@ -1,6 +1,7 @@
 // A figure on the page: drawn to the width that there is, with values under the pointer, its data as a table, and files to save.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { num } from "../format.ts";
+import { Prose } from "../parts.tsx";
 import type { Drawing, Target } from "./frame.tsx";
 import { draw, Plot } from "./plot.tsx";
 import { csvOf, nameOf, type Spec } from "./spec.ts";
@@ -98,7 +99,7 @@ export function Figure({ spec, name, title, height }: { spec: Spec; name: string
         {drawing && <Pointing drawing={drawing} width={width} />}
       </div>
       <figcaption>
-        <span>{spec.caption}</span>
+        <span><Prose text={spec.caption} /></span>
         <span class="tools">
           <button type="button" aria-expanded={table} onClick={() => setTable(!table)}>data<span class="sr"> of {name}</span></button>
           <SaveButtons name={name} svg={() => ref.current!.querySelector("svg")!} csv={() => csvOf(spec)} />
