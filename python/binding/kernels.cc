@@ -1,5 +1,5 @@
-// Kernels that layers have beside a law, for arrays: short convolution, rotation of pairs, gated norm. A kernel with its options
-// is called as a law is, so that whatever carries laws carries kernels.
+// Kernels that layers have beside a law, for arrays: products with weights, short convolution, rotation of pairs, gated norm. A
+// kernel with its options is called as a law is, so that whatever carries laws carries kernels.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
@@ -10,6 +10,8 @@
 #include "isomer/base/settings.h"
 #include "isomer/kernels/conv/conv.h"
 #include "isomer/kernels/elementwise/gated.h"
+#include "isomer/kernels/elementwise/sum.h"
+#include "isomer/kernels/gemm/gemm.h"
 #include "isomer/kernels/norm/norm.h"
 #include "isomer/kernels/rotary/rotary.h"
 #include "isomer/laws/apply.h"
@@ -74,6 +76,37 @@ struct Call {
     if (has(name)) return input<4>(name);
     static const T zero = 0;
     return {&zero, shape, {}};
+  }
+};
+
+/// o = x · weightᵀ + bias.
+struct Linear {
+  static constexpr const char* name = "linear";
+  template <class T>
+  static void forward(const Call<T>& call) {
+    const View<const T, 2> x = call.template input<2>("x"), weight = call.template input<2>("weight");
+    const View<const T, 1> bias = call.template input<1>("bias");
+    require(weight.shape[1] == x.shape[1], name, "expected weight [outputs, ", x.shape[1], "], got [", weight.shape[0], ", ",
+            weight.shape[1], "]");
+    require(!bias.present() || bias.shape[0] == weight.shape[0], name, "expected bias [", weight.shape[0], "], got [",
+            bias.shape[0], "]");
+    const View<T, 2> o = call.template output<2>("o", {x.shape[0], weight.shape[0]});
+    matmul(x, transposed(weight), o, call.context, {.bias = bias});
+  }
+  template <class T>
+  static void backward(const Call<T>& call) {
+    const View<const T, 2> x = call.template input<2>("x"), weight = call.template input<2>("weight");
+    const Index rows = x.shape[0], outputs = weight.shape[0];
+    const View<const T, 4> arrived = [&] {
+      if (!call.has("grad_o")) return call.arrived_or_zeros("grad_o", {1, 1, rows, outputs});
+      const View<const T, 2> dy = call.template input<2>("grad_o");
+      return View<const T, 4>{dy.data, {1, 1, rows, outputs}, {0, 0, dy.stride[0], dy.stride[1]}};
+    }();
+    const View<const T, 2> dy{arrived.data, {rows, outputs}, {arrived.stride[2], arrived.stride[3]}};
+    if (const View<T, 2> dx = call.template gradient<2>("x"); dx.present()) matmul(dy, weight, dx, call.context);
+    if (const View<T, 2> dw = call.template gradient<2>("weight"); dw.present()) matmul(transposed(dy), x, dw, call.context);
+    if (const View<T, 1> db = call.template gradient<1>("bias"); db.present())
+      sum_to<T>({.x = arrived}, {db.data, {1, 1, 1, outputs}, {0, 0, 0, db.stride[0]}}, Accumulate::set, call.context);
   }
 };
 
@@ -238,6 +271,7 @@ Kernel kernel(std::vector<KernelTensor> inputs, std::vector<KernelTensor> output
 
 const std::vector<Kernel>& kernels() {
   static const std::vector<Kernel> all{
+      kernel<Linear>({{"x", {{"B", "K"}}}, {"weight", {{"N", "K"}}}, {"bias", {{"N"}}}}, {{"o", {{"B", "N"}}}}, {}),
       kernel<ShortConv>({{"x", {{"B", "T", "C"}}},
                          {"weight", {{"C", "W"}}},
                          {"bias", {{"C"}}},
@@ -304,7 +338,7 @@ class BoundKernel {
   static const Kernel& find(const std::string& name) {
     for (const Kernel& one : kernels())
       if (one.name == name) return one;
-    fail("kernel", "expected short_conv, rotary or gated_norm, got ", name);
+    fail("kernel", "expected linear, short_conv, rotary or gated_norm, got ", name);
   }
   static NamedAxes axes_of(const std::vector<KernelTensor>& tensors) {
     NamedAxes all;

@@ -155,6 +155,12 @@ void bind_laws(nb::module_& module) {
       .def("inputs", &BoundCall::inputs, nb::arg("names"));
   module.def(
       "tapes", [] { return Tapes<LawTape>::all().count(); }, "How many forward passes wait for their backward.");
+  module.def(
+      "address_of",
+      [](const std::string& name, nb::handle array) {
+        return reinterpret_cast<std::uintptr_t>(Borrowed(name, array).view().data);
+      },
+      nb::arg("name"), nb::arg("array"), "Where a law reads an array: its own memory, unless its type is converted.");
   module.def("laws", &all_laws, "What every law says about itself.");
 }
 

@@ -9,6 +9,7 @@
 #include "isomer/models/logits.h"
 #include "isomer/models/prompt.h"
 #include "isomer/models/saved_state.h"
+#include "isomer/models/text_pairs.h"
 #include "isomer/train/sample.h"
 #include "python/binding/arrays.h"
 #include "python/binding/contexts.h"
@@ -83,7 +84,10 @@ class Stream {
 class LanguageModel {
  public:
   LanguageModel(const std::string& path, const std::string& weights)
-      : loaded_(load_model(path, weights == "bf16" ? Type::bf16 : Type::f32)) {}
+      : loaded_([&] {
+          const Running running;
+          return load_model(path, weights == "bf16" ? Type::bf16 : Type::f32);
+        }()) {}
 
   /// As the program's `logits`.
   nb::dict run(const nb::dict& arrays, bool stream, bool gradients, int threads, nb::handle empty) {
@@ -103,6 +107,19 @@ class LanguageModel {
   [[nodiscard]] Stream start(Index batch) const { return {loaded_, loaded_->model.start(batch)}; }
   [[nodiscard]] Stream load_state(const std::string& path) const { return {loaded_, isomer::load_state(path, *loaded_)}; }
 
+  /// The vectors of texts, [texts, width].
+  nb::object embed(const std::vector<std::string>& texts, int threads, nb::handle empty) {
+    std::vector<std::vector<float>> vectors;
+    {
+      const Running running;
+      vectors = embeddings_of(loaded_->model, tokenizer(), texts, context_of(threads));
+    }
+    Made made = make_array(empty, Type::f32, {std::ssize(vectors), width()});
+    float* to = reinterpret_cast<float*>(made.view.data);
+    for (const std::vector<float>& vector : vectors) to = std::ranges::copy(vector, to).out;
+    return made.array;
+  }
+
   [[nodiscard]] Tokens encode(const std::string& text, bool special) const {
     return special ? tokenizer().encode_input(text).tokens : tokenizer().encode(text);
   }
@@ -115,7 +132,6 @@ class LanguageModel {
     return nb::bytes(text.data(), text.size());
   }
   [[nodiscard]] Tokens ends() const { return loaded_->ends; }
-  [[nodiscard]] Index length() const { return loaded_->model.config().length; }
   [[nodiscard]] bool is_text() const { return loaded_->tokenizer != nullptr && loaded_->tokenizer->is_text(); }
   [[nodiscard]] std::string kind() const { return std::string(name_of(loaded_->model.config().kind)); }
   [[nodiscard]] Index vocabulary() const { return loaded_->model.config().vocabulary; }
@@ -158,13 +174,13 @@ void bind_models(nb::module_& module) {
            nb::arg("empty"))
       .def("start", &LanguageModel::start, nb::arg("batch"))
       .def("load_state", &LanguageModel::load_state, nb::arg("path"))
+      .def("embed", &LanguageModel::embed, nb::arg("texts"), nb::arg("threads"), nb::arg("empty"))
       .def("encode", &LanguageModel::encode, nb::arg("text"), nb::arg("special"))
       .def("prompt", &LanguageModel::prompt, nb::arg("text"), nb::arg("chat"), nb::arg("first"))
       .def("decode", &LanguageModel::decode, nb::arg("tokens"), nb::arg("next"))
       .def("save", &LanguageModel::save, nb::arg("folder"))
       .def_prop_ro("is_text", &LanguageModel::is_text)
       .def_prop_ro("ends", &LanguageModel::ends, "Tokens that end what the model says.")
-      .def_prop_ro("length", &LanguageModel::length, "Most tokens of a sequence; 0: any number.")
       .def_prop_ro("kind", &LanguageModel::kind)
       .def_prop_ro("layers", &LanguageModel::layers)
       .def_prop_ro("vocabulary", &LanguageModel::vocabulary)

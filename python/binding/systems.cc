@@ -23,8 +23,23 @@ nb::object complex_array(const Numbers& values, const std::vector<std::size_t>& 
   return nb::cast(nb::ndarray<nb::numpy, Complex>(own->data(), shape.size(), shape.data(), owner));
 }
 
+/// What is computed of a head without Python's lock.
+struct Found {
+  Dsf system;
+  DsfMap map;
+  MemoryHorizon horizon;
+};
+
+Found found_of(const std::string& law, const Tensors& in, const Settings& settings, DsfPlace place) {
+  Dsf system = realise(find_law(law), in, settings, place);
+  DsfMap map = materialise(system);
+  const MemoryHorizon horizon = memory_horizon(map);
+  return {std::move(system), std::move(map), horizon};
+}
+
 /// Λ = diag(decay) + left rightᵀ, B, C [T, groups, features], D [T, groups], matrix [groups, T, T].
-nb::dict described(const Dsf& system) {
+nb::dict described(const Found& found) {
+  const Dsf& system = found.system;
   Numbers decay, left, right, B, C, D;
   const auto append = [](Numbers& to, const Numbers& from) { to.insert(to.end(), from.begin(), from.end()); };
   bool rank_one = false;
@@ -45,9 +60,8 @@ nb::dict described(const Dsf& system) {
   all["B"] = complex_array(B, {T, groups, features});
   all["C"] = complex_array(C, {T, groups, features});
   all["D"] = complex_array(D, {T, groups});
-  const DsfMap map = materialise(system);
-  all["matrix"] = complex_array(map.values, {groups, T, T});
-  all["memory_horizon"] = memory_horizon(map).tokens;
+  all["matrix"] = complex_array(found.map.values, {groups, T, T});
+  all["memory_horizon"] = found.horizon.tokens;
   all["channels"] = system.channels;
   return all;
 }
@@ -60,7 +74,11 @@ nb::dict of_law(const std::string& name, const nb::dict& arrays, const Options& 
     Tensor& own = in[tensor] = Tensor(floating(from.view().type) ? Type::f64 : Type::i64, from.view().dims());
     copy_numbers(from.view(), mutable_view_of(own));
   }
-  return described(realise(find_law(name), in, Settings(options.begin(), options.end()), {.sequence = sequence, .head = head}));
+  const auto found = [&]() -> Found {
+    const Running running;
+    return found_of(name, in, Settings(options.begin(), options.end()), {.sequence = sequence, .head = head});
+  };
+  return described(found());
 }
 
 /// Every head of every law of a layer with random weights, on one sequence x [T, width].
@@ -71,23 +89,32 @@ nb::list of_preset(const std::string& name, nb::handle array, const Options& opt
   const Index T = from.view().shape[0], width = from.view().shape[1];
   Tensor x(Type::f64, {T, width});
   copy_numbers(from.view(), mutable_view_of(x));
-  const graph::Graph graph = build_mixer(name, {.width = width}, Settings(options.begin(), options.end()));
-  require(graph::causal(graph), "dsf", "expected a causal mixer, got ", name, " of whole sequences");
-  Parameters<double> parameters;
-  const Mixer<double> mixer(graph, parameters, "");
-  initialise(parameters, seed);
-  Tape<double> tape(context_of(0), Record::no);
-  const Var<double> input = tape.input(contiguous(x.data<double>(), {1, T, 1, width}));
+  std::vector<std::pair<std::string, std::vector<Found>>> laws;
+  {
+    const Running running;
+    const graph::Graph graph = build_mixer(name, {.width = width}, Settings(options.begin(), options.end()));
+    require(graph::causal(graph), "dsf", "expected a causal mixer, got ", name, " of whole sequences");
+    Parameters<double> parameters;
+    const Mixer<double> mixer(graph, parameters, "");
+    initialise(parameters, seed);
+    Tape<double> tape(context_of(0), Record::no);
+    const Var<double> input = tape.input(contiguous(x.data<double>(), {1, T, 1, width}));
+    for (const LawCall& call : mixer.law_calls(tape, input, {})) {
+      const Index heads = call.outputs.contains("o") && call.inputs.contains("q") ? call.outputs.at("o").shape()[2] : 1;
+      std::vector<Found> found;
+      for (Index head = 0; head < heads; ++head)
+        found.push_back(found_of(call.law, call.inputs, call.settings, {.sequence = 0, .head = head}));
+      laws.emplace_back(call.law, std::move(found));
+    }
+  }
   nb::list all;
-  for (const LawCall& call : mixer.law_calls(tape, input, {})) {
-    const Index heads = call.outputs.contains("o") && call.inputs.contains("q") ? call.outputs.at("o").shape()[2] : 1;
-    for (Index head = 0; head < heads; ++head) {
-      nb::dict one = described(realise(find_law(call.law), call.inputs, call.settings, {.sequence = 0, .head = head}));
-      one["law"] = call.law;
+  for (const auto& [law, heads] : laws)
+    for (std::size_t head = 0; head < heads.size(); ++head) {
+      nb::dict one = described(heads[head]);
+      one["law"] = law;
       one["head"] = head;
       all.append(one);
     }
-  }
   return all;
 }
 }  // namespace

@@ -15,12 +15,12 @@ isomer.apply(law, {name: array}, {option: value}) is the program's `apply`: with
 """
 from isomer import _engine, plot
 from isomer._arrays import set_threads, threads
-from isomer.engine import Run, bench, check, convert, list, program, runs, show, study, train
+from isomer.engine import Run, bench, check, claims, convert, list, program, runs, show, study, train
 from isomer._laws import apply, attention, channel_decay, delta, laws, scalar_decay, scan
 from isomer.models import Model, State, load
-from isomer.systems import System, dsf
+from isomer.systems import System, Systems, dsf
 
 __version__ = _engine.version
 
-__all__ = ["Model", "Run", "State", "System", "apply", "attention", "bench", "channel_decay", "check", "convert", "delta", "dsf", "laws",
+__all__ = ["Model", "Run", "State", "System", "Systems", "apply", "attention", "bench", "channel_decay", "check", "claims", "convert", "delta", "dsf", "laws",
            "list", "load", "plot", "program", "runs", "scalar_decay", "scan", "set_threads", "show", "study", "threads", "train"]

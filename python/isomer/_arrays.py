@@ -72,6 +72,8 @@ def is_tensor(x) -> bool:
 
 def readable(what: str, name: str, x):
     """What the engine takes for an array: itself, or where a tensor of PyTorch is."""
+    if isinstance(x, tuple):  # the engine reads one as the address of a tensor
+        raise ValueError(f"{what}: expected an array as {name}, got a tuple")
     if not is_tensor(x):
         return x
     from isomer.torch._laws import address_of

@@ -100,6 +100,7 @@ def _call(result, law: str, arrays: dict, options: dict, form: str, threads: int
             return result(**run(law, arrays, given, form, threads))
         if isinstance(x, MaskedArray):
             raise ValueError(f"{law}: expected {name} without a mask, which laws do not read; fill it")
+        readable(law, name, x)
     return result(**_bound(law, given)(arrays, form, thread_count(threads), numpy_empty, False))
 
 
@@ -108,19 +109,20 @@ q, k, v = np.random.default_rng(1).standard_normal((3, 1, 64, 4, 16), dtype=np.f
 o = isomer.attention(q, k, v).o                                  # causal softmax attention
 o = isomer.attention(q, k[:, :, :2], v[:, :, :2], window=16).o   # two heads of keys, and the last 16 of them
 """)
-def attention(q, k, v, *, log_forget=None, gate=None, offsets=None, scale: float | None = None, causal: bool | None = None,
+def attention(q, k, v, *, log_forget=None, gate=None, bias=None, offsets=None, scale: float | None = None, causal: bool | None = None,
               window: int | None = None, sinks: int | None = None, kernel: str | None = None, order: int | None = None,
               normaliser: str | None = None, eps: float | None = None, clamp: float | None = None, form: str = "auto",
               threads: int | None = None) -> AttentionResult:
-    """Attention on all keys, or those of a window: o_t = N(sum_s kappa(scale q_t.k_s) exp(c_t - c_s) v_s).
+    """Attention on all keys, or those of a window: o_t = N(sum_s kappa(scale q_t.k_s) exp(c_t - c_s + bias_(s-t)) v_s).
 
     q [B,T,H,K], k [B,S,G,K], v [B,S,G,V]; log_forget [B,S,H] (the gates of FoX, c is their running sum), gate [B,T,H] (with
-    normaliser="gate"); offsets [n+1] packs n sequences. With S > T the queries are the last T positions.
+    normaliser="gate"), bias [H,N] of the places s - t from -(N-1) to 0, or with causal=False from -(N//2) on (what is farther
+    away has the last of its side); offsets [n+1] packs n sequences. With S > T the queries are the last T positions.
 
     kernel: exp, or taylor with its order (2). normaliser: sum (softmax), l2, rms, layer, count, gate, none. window: how many keys
     a query sees, itself counted (0: all), beside the first `sinks` ones. clamp: the largest logit. scale: K^-1/2.
     """
-    arrays = {"q": q, "k": k, "v": v, "log_forget": log_forget, "gate": gate, "offsets": offsets}
+    arrays = {"q": q, "k": k, "v": v, "log_forget": log_forget, "gate": gate, "bias": bias, "offsets": offsets}
     options = {"scale": scale, "causal": causal, "window": window, "sinks": sinks, "kernel": kernel, "order": order,
                "normaliser": normaliser, "eps": eps, "clamp": clamp}
     return _call(AttentionResult, "attention", arrays, options, form, threads)
@@ -211,6 +213,11 @@ def apply(law: str, tensors: Mapping[str, Any], options: Mapping[str, Any] | Non
     """`isomer apply` on arrays: outputs by name, and grad_X for every floating input X when grad_o (scan: grad_h) or grad_final_...
     is among the tensors. Numbers that are not finite are refused, but -inf as the logarithm of a decay.
     """
+    for what, given in (("tensors", tensors), ("options", options or {})):
+        if not isinstance(given, Mapping):
+            raise ValueError(f"apply: expected a dictionary of {what}, got {type(given).__name__}")
+    if not isinstance(law, str):
+        raise ValueError(f"apply: expected the name of a law, got {law!r}")
     bound = _bound(law, tuple([(name, plain(law, name, value)) for name, value in (options or {}).items()]))
     arrays = {name: readable(law, name, x) for name, x in tensors.items()}
     return bound(arrays, _form(law, form), thread_count(threads), empty_like_kind(tensors.values()), True)

@@ -41,14 +41,19 @@ def _start(command, **options) -> subprocess.Popen:
     return subprocess.Popen(command, start_new_session=True, **options)
 
 
-def _run(*arguments, failure_is_a_result: bool = False) -> str:
+def _run(*arguments, failure_is_a_result: bool = False, patience: float | None = None) -> str:
+    """What the program prints. patience: seconds after which a Ctrl-C ends it by force, where that breaks nothing."""
     command = [program(), *(os.fspath(x) if isinstance(x, os.PathLike) else str(x) for x in arguments)]
     with _start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         try:
             output, errors = child.communicate()
         except KeyboardInterrupt:
             child.send_signal(signal.SIGINT)
-            child.wait()
+            try:
+                child.wait(patience)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
             raise
     if child.returncode != 0 and not (failure_is_a_result and child.returncode == 1 and output.strip()):
         _fail(child.returncode, errors)
@@ -93,10 +98,14 @@ def check(*subjects: str):
     return _table("check", *subjects, failure_is_a_result=True)
 
 
-def bench(law: str | None = None, *, quick: bool = True, threads: int | None = None):
-    """Times of a law, or of all."""
-    options = (["--law", law] if law else []) + (["--quick"] if quick else []) + (["--threads", threads] if threads else [])
-    return _table("bench", *options)
+def bench(law: str | None = None, *, preset: str | None = None, layers: bool = False, train: bool = False, crossover: bool = False,
+          quick: bool = True, threads: int | None = None):
+    """Times of a law, or of all. layers: of whole mixers; train: of steps of training a model of four layers; of one preset, or of
+    all. crossover: the length from which on a law is cheaper than softmax attention."""
+    flags = {"--layers": layers, "--train": train, "--crossover": crossover, "--quick": quick}
+    values = {"--law": law, "--preset": preset, "--threads": threads}
+    given = [word for name, value in values.items() if value is not None for word in (name, value)]
+    return _table("bench", *given, *[name for name, wanted in flags.items() if wanted])
 
 
 def runs(folder: str | os.PathLike = "runs"):
@@ -104,10 +113,15 @@ def runs(folder: str | os.PathLike = "runs"):
     return _table("runs", folder)
 
 
+def claims():
+    """What study() can measure: every claim with its source, statement and rule."""
+    return _table("study", "--list")
+
+
 def study(*claims: str, full: bool = False, out: str | os.PathLike = "results", seeds: int | None = None):
     """Claims of the sources, measured here: a row each, with the verdict."""
     options = ["--full" if full else "--quick", "--out", out] + (["--seeds", seeds] if seeds else [])
-    return _table("study", *claims, *options)
+    return _table("study", *claims, *options, patience=0.5)  # results and runs are whole files, and the next study goes on with them
 
 
 class Run:
@@ -155,7 +169,7 @@ def train(recipe: str | os.PathLike, settings: Mapping | None = None, *, out: st
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="isomer-")) / Path(recipe).stem
     command = [program(), "train", os.fspath(recipe), *_settings(settings), "--out", str(folder), *(["--resume"] if resume else [])]
     metrics = folder / "metrics.jsonl"
-    known = metrics.stat().st_size if resume and metrics.exists() else 0  # before the program starts, which may write at once
+    known = metrics.stat().st_size if metrics.exists() else 0  # another run's, or that of the run that goes on
     bar, loss = _bar() if progress and _has("tqdm") else None, None
     with tempfile.TemporaryFile("w+") as errors, _start(command, stdout=subprocess.DEVNULL, stderr=errors) as child:
         try:

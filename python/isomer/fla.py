@@ -12,60 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from isomer import torch as laws
+from isomer._fla import _arithmetic, _flip, _refuse, _state_v_first, _through
+from isomer.fla_delta import *  # noqa: F403: the delta rule's family
 from isomer.mamba import (causal_conv1d_fn, causal_conv1d_update, mamba_chunk_scan_combined, selective_scan_fn,
                           selective_state_update)
 from isomer.mlstm import *  # noqa: F403: the names of mlstm_kernels
-
-_IGNORED = {"chunk_size", "cu_seqlens_cpu", "chunk_indices", "safe_gate", "disable_recompute", "use_graph", "max_num_seqs",
-            "solve_tril_precision", "use_exp2"}
-
-
-def _refuse(name: str, kwargs: dict, **values) -> None:
-    """Whatever is set that the law does not do."""
-    for key, value in {**kwargs, **values}.items():
-        if key in _IGNORED or value is None or value is False:
-            continue
-        if key == "head_first":
-            raise ValueError(f"{name}: expected tensors [B, T, H, D], got head_first=True; transpose them")
-        raise ValueError(f"{name}: expected {key} not to be set, for the law has no such option, got {value!r}"
-                         if not isinstance(value, Tensor) else f"{name}: expected no {key}, for the law has no such tensor")
-
-
-def _state_v_first(name: str, kwargs: dict, state_v_first: bool) -> bool:
-    """state_v_first, or what its old name transpose_state_layout says, which is taken out of kwargs."""
-    old = kwargs.pop("transpose_state_layout", None)
-    if old is not None and state_v_first:
-        raise ValueError(f"{name}: expected state_v_first, or transpose_state_layout, its old name, got both")
-    return bool(state_v_first or old)
-
-
-def _arithmetic(x: Tensor) -> torch.dtype:
-    return torch.float64 if x.dtype == torch.float64 else torch.float32
-
-
-def _flip(x):
-    return None if x is None else x.flip(1)
-
-
-def _through(name: str, law, tensors: dict, *, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None,
-             reverse=False, **options):
-    """(o, final state or None) of a law with a state [K, V]."""
-    v = tensors["v"]
-    if reverse:
-        if cu_seqlens is not None:
-            raise ValueError(f"{name}: expected reverse without cu_seqlens, got both")
-        tensors = {key: _flip(x) if x is not None and x.dim() > 2 else x for key, x in tensors.items()}
-    kind = _arithmetic(v)
-    tensors = {key: x if x is None else x.to(kind) for key, x in tensors.items()}
-    state = None if initial_state is None else initial_state.to(kind)
-    if state is not None and state_v_first:
-        state = state.transpose(-1, -2)
-    r = law(**tensors, initial_state=state, offsets=cu_seqlens, **options)
-    final = None
-    if output_final_state:
-        final = r.final_state.transpose(-1, -2) if state_v_first else r.final_state
-    o = _flip(r.o) if reverse else r.o
-    return o.to(v.dtype), final
 
 
 def chunk_gla(q, k, v, g, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None,
@@ -179,116 +130,6 @@ def fused_recurrent_linear_attn(q, k, v, scale=None, initial_state=None, output_
     return chunk_linear_attn(q, k, v, scale, initial_state, output_final_state, normalize, cu_seqlens, reverse=reverse)
 
 
-def _delta(name, q, k, v, g, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel, state_v_first, cu_seqlens,
-           use_beta_sigmoid_in_kernel=False, allow_neg_eigval=False):
-    if allow_neg_eigval and not use_beta_sigmoid_in_kernel:
-        raise ValueError(f"{name}: expected use_beta_sigmoid_in_kernel=True beside allow_neg_eigval=True")
-    beta = torch.ones_like(v[..., 0]) if beta is None else beta
-    if beta.dim() == 4:
-        return _delta_of_values(name, q, k, v, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel, cu_seqlens)
-    if use_beta_sigmoid_in_kernel:
-        beta = beta.to(_arithmetic(beta)).sigmoid() * (2 if allow_neg_eigval else 1)
-    return _through(name, laws.delta, {"q": q, "k": k, "v": v, "beta": beta, "log_decay": g}, scale=scale, initial_state=initial_state,
-                    output_final_state=output_final_state, state_v_first=state_v_first, cu_seqlens=cu_seqlens,
-                    l2norm=bool(use_qk_l2norm_in_kernel))
-
-
-def _delta_of_values(name, q, k, v, beta, scale, initial_state, output_final_state, l2norm, cu_seqlens):
-    """beta [B, T, H, V]: the columns of a state do not know each other, so that each is a head of its own."""
-    B, T, H, V = v.shape
-    start = None if initial_state is None else initial_state.transpose(-1, -2).flatten(1, 2).unsqueeze(-1)
-    o, final = _through(name, laws.delta, {"q": q, "k": k, "v": v.reshape(B, T, H * V, 1), "beta": beta.reshape(B, T, H * V)}, scale=scale,
-                        initial_state=start, output_final_state=output_final_state, cu_seqlens=cu_seqlens, l2norm=bool(l2norm))
-    return o.reshape(B, T, H, V), None if final is None else final.reshape(-1, H, V, final.shape[2]).transpose(-1, -2)
-
-
-def chunk_delta_rule(q, k, v, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
-                     cu_seqlens=None, cu_seqlens_cpu=None, **kwargs):
-    """DeltaNet; beta [B, T, H], or [B, T, H, V]."""
-    _refuse("chunk_delta_rule", kwargs)
-    return _delta("chunk_delta_rule", q, k, v, None, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel, False,
-                  cu_seqlens)
-
-
-fused_chunk_delta_rule = chunk_delta_rule
-
-
-def fused_recurrent_delta_rule(q, k, v, beta=None, scale=None, initial_state=None, output_final_state=False,
-                               use_qk_l2norm_in_kernel=False, cu_seqlens=None):
-    return chunk_delta_rule(q, k, v, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel, cu_seqlens)
-
-
-def _head_gate(name, g, use_gate_in_kernel=False, A_log=None, dt_bias=None):
-    """The logarithm of the decay of every head from the numbers before the gate, where the kernel is to make it."""
-    if not use_gate_in_kernel:
-        return g
-    if g is None or A_log is None:
-        raise ValueError(f"{name}: expected g and A_log beside use_gate_in_kernel=True")
-    kind = _arithmetic(g)
-    return -A_log.to(kind).exp() * F.softplus(g.to(kind) + (0 if dt_bias is None else dt_bias.to(kind)))
-
-
-def chunk_gated_delta_rule(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
-                           use_beta_sigmoid_in_kernel=False, allow_neg_eigval=False, state_v_first=False, cu_seqlens=None,
-                           cu_seqlens_cpu=None, chunk_indices=None, cp_context=None, **kwargs):
-    """Gated DeltaNet; g [B, T, H] is the logarithm of the decay of the head."""
-    state_v_first = _state_v_first("chunk_gated_delta_rule", kwargs, state_v_first)
-    g = _head_gate("chunk_gated_delta_rule", g, **{key: kwargs.pop(key) for key in ("use_gate_in_kernel", "A_log", "dt_bias") if key in kwargs})
-    _refuse("chunk_gated_delta_rule", kwargs, cp_context=cp_context)
-    return _delta("chunk_gated_delta_rule", q, k, v, g, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
-                  state_v_first, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval)
-
-
-chunk_gdn = chunk_gated_delta_rule
-
-
-def fused_recurrent_gated_delta_rule(q, k, v, g=None, gk=None, gv=None, beta=None, scale=None, initial_state=None,
-                                     output_final_state=False, use_qk_l2norm_in_kernel=False, use_gate_in_kernel=False, A_log=None,
-                                     dt_bias=None, use_beta_sigmoid_in_kernel=False, allow_neg_eigval=False, state_v_first=False,
-                                     cu_seqlens=None, **kwargs):
-    state_v_first = _state_v_first("fused_recurrent_gated_delta_rule", kwargs, state_v_first)
-    _refuse("fused_recurrent_gated_delta_rule", kwargs, gv=gv)
-    g = _head_gate("fused_recurrent_gated_delta_rule", g, use_gate_in_kernel, A_log, dt_bias)
-    if g is not None and gk is not None:
-        gk = gk + g.unsqueeze(-1)
-    return _delta("fused_recurrent_gated_delta_rule", q, k, v, g if gk is None else gk, beta, scale, initial_state, output_final_state,
-                  use_qk_l2norm_in_kernel, state_v_first, cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval)
-
-
-fused_recurrent_gdn = fused_recurrent_gated_delta_rule
-
-
-def _kda_gate(g, A_log, dt_bias, lower_bound):
-    kind = _arithmetic(g)
-    g = g.to(kind) + (0 if dt_bias is None else dt_bias.to(kind).view(g.shape[-2:]))
-    if lower_bound is not None:
-        return lower_bound * (g if A_log is None else A_log.to(kind).exp().view(-1, 1) * g).sigmoid()
-    return -A_log.to(kind).exp().view(-1, 1) * F.softplus(g)
-
-
-def chunk_kda(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
-              use_gate_in_kernel=False, use_beta_sigmoid_in_kernel=False, allow_neg_eigval=False, safe_gate=False, lower_bound=None,
-              disable_recompute=False, return_intermediate_states=False, state_v_first=False, cu_seqlens=None, cu_seqlens_cpu=None,
-              cp_context=None, use_graph=False, max_num_seqs=None, *, A_log=None, dt_bias=None, **kwargs):
-    """Kimi Delta Attention; g [B, T, H, K] is the logarithm of the decay of every key channel."""
-    state_v_first = _state_v_first("chunk_kda", kwargs, state_v_first)
-    _refuse("chunk_kda", kwargs, return_intermediate_states=return_intermediate_states, cp_context=cp_context)
-    if use_gate_in_kernel:
-        if A_log is None and lower_bound is None:
-            raise ValueError("chunk_kda: expected A_log beside use_gate_in_kernel=True")
-        g = _kda_gate(g, A_log, dt_bias, lower_bound)
-    return _delta("chunk_kda", q, k, v, g, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel, state_v_first,
-                  cu_seqlens, use_beta_sigmoid_in_kernel, allow_neg_eigval)
-
-
-def fused_recurrent_kda(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initial_state=None, output_final_state=False,
-                        use_qk_l2norm_in_kernel=False, use_gate_in_kernel=False, use_beta_sigmoid_in_kernel=False,
-                        allow_neg_eigval=False, lower_bound=None, state_v_first=False, cu_seqlens=None, **kwargs):
-    return chunk_kda(q, k, v, g, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel, use_gate_in_kernel,
-                     use_beta_sigmoid_in_kernel, allow_neg_eigval, lower_bound=lower_bound, state_v_first=state_v_first,
-                     cu_seqlens=cu_seqlens, A_log=A_log, dt_bias=dt_bias, **kwargs)
-
-
 def chunk_rwkv6(r, k, v, w, u, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, cu_seqlens_cpu=None, *,
                 reverse=False, **kwargs):
     """RWKV-6: w [B, T, H, K] is the logarithm of the decay, u [H, K] the bonus of the token itself."""
@@ -299,41 +140,6 @@ def chunk_rwkv6(r, k, v, w, u, scale=None, initial_state=None, output_final_stat
 
 def fused_recurrent_rwkv6(r, k, v, w, u, scale=None, initial_state=None, output_final_state=False, reverse=False, cu_seqlens=None):
     return chunk_rwkv6(r, k, v, w, u, scale, initial_state, output_final_state, cu_seqlens, reverse=reverse)
-
-
-def chunk_dplr_delta_rule(q, k, v, a, b, gk, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None,
-                          cu_seqlens_cpu=None, safe_gate=False, chunk_size=None, disable_recompute=False, cp_context=None,
-                          lower_bound=None, *, reverse=False, **kwargs):
-    """S = diag(exp gk) S + b (a . S) + k v: diagonal plus low rank."""
-    _refuse("chunk_dplr_delta_rule", kwargs, cp_context=cp_context)
-    return _through("chunk_dplr_delta_rule", laws.delta, {"q": q, "k": k, "v": v, "log_decay": gk, "a": a, "b": b}, scale=scale,
-                    initial_state=initial_state, output_final_state=output_final_state, cu_seqlens=cu_seqlens, reverse=reverse)
-
-
-def fused_recurrent_dplr_delta_rule(q, k, v, a, b, gk, scale=None, initial_state=None, output_final_state=False, reverse=False,
-                                    cu_seqlens=None):
-    return chunk_dplr_delta_rule(q, k, v, a, b, gk, scale, initial_state, output_final_state, cu_seqlens, reverse=reverse)
-
-
-def chunk_iplr_delta_rule(q, k, v, a, b, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, cu_seqlens_cpu=None,
-                          **kwargs):
-    """Identity plus low rank: the same without a decay."""
-    _refuse("chunk_iplr_delta_rule", kwargs)
-    return chunk_dplr_delta_rule(q, k, v, a, b, torch.zeros_like(a), scale, initial_state, output_final_state, cu_seqlens)
-
-
-def fused_recurrent_iplr_delta_rule(q, k, v, a, b, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None):
-    return chunk_iplr_delta_rule(q, k, v, a, b, scale, initial_state, output_final_state, cu_seqlens)
-
-
-def chunk_rwkv7(r, w, k, v, a, b, scale=1.0, initial_state=None, output_final_state=False, cu_seqlens=None, cu_seqlens_cpu=None,
-                safe_gate=False, chunk_size=None, disable_recompute=False, cp_context=None, lower_bound=None):
-    """RWKV-7; w is the logarithm of the decay."""
-    return chunk_dplr_delta_rule(r, k, v, a, b, w, scale, initial_state, output_final_state, cu_seqlens, cp_context=cp_context)
-
-
-def fused_recurrent_rwkv7(r, w, k, v, a, b, scale=None, initial_state=None, output_final_state=True, cu_seqlens=None):
-    return chunk_rwkv7(r, w, k, v, a, b, scale, initial_state, output_final_state, cu_seqlens)
 
 
 def fused_recurrent_hgrn(x, g, initial_state=None, output_final_state=False, cu_seqlens=None):

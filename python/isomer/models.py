@@ -84,7 +84,7 @@ class Model:
     def __init__(self, path, *, weights: str = "float32"):
         if weights not in ("float32", "bf16"):
             raise ValueError(f"load: expected weights float32 or bf16, got {weights!r}")
-        self.path = os.fspath(path)
+        self.path = os.path.expanduser(path)
         self._weights = weights
         self._model = _engine.Model(self.path, weights)
 
@@ -168,10 +168,7 @@ class Model:
             raise ValueError(f"embed: expected an encoder of texts, got one of the kind {self.kind}")
         if isinstance(texts, str):
             raise ValueError("embed: expected a list of texts, got one text")
-        rows = [self.encode(text, special=True) for text in texts]
-        rows = [row[: self._model.length] if self._model.length else row for row in rows]
-        made = [self.run({"tokens": np.array([row])}, threads=threads)["embedding"] for row in rows]
-        return np.concatenate(made) if made else np.empty((0, self.width), np.float32)
+        return self._model.embed(list(texts), thread_count(threads), empty_like_kind([]))
 
     def save(self, folder) -> None:
         """As a model's folder, which needs no run."""

@@ -9,7 +9,7 @@ from isomer import _engine
 from isomer._arrays import readable, seed_of, text_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class System:
     """One head of a law on one sequence. Where `groups` is 1 the matrices serve all channels, else there is one for each.
 
@@ -36,6 +36,11 @@ class System:
     def eigenvalues(self, t: int, group: int = 0) -> np.ndarray:
         return np.linalg.eigvals(self.transition(t, group))
 
+    def __repr__(self) -> str:
+        T, groups, features = self.decay.shape
+        return (f"<isomer.System of {self.law or 'a law'}, head {self.head}: {T} tokens, state of {features} x {self.channels}, "
+                f"remembered for {self.memory_horizon:.1f}>")
+
     def _repr_html_(self) -> str:
         """|matrix| as a picture, for notebooks; the mean where every channel has one, and of many tokens the largest of each square."""
         weights = np.abs(self.matrix).mean(0)
@@ -52,6 +57,13 @@ class System:
                 f'<svg width="{n * cell}" height="{n * cell}" role="img" aria-label="effective attention" fill="#3b6fb6">{rows}</svg>')
 
 
+class Systems(list):
+    """The systems of a preset, of every law and head; in a notebook they draw themselves."""
+
+    def _repr_html_(self) -> str:
+        return "".join(system._repr_html_() for system in self)
+
+
 def _system(found: dict) -> System:
     real: dict[str, Any] = {name: x.real.copy() if isinstance(x, np.ndarray) and not x.imag.any() else x for name, x in found.items()}
     return System(**real)
@@ -59,10 +71,10 @@ def _system(found: dict) -> System:
 
 def dsf(name: str, inputs, options: Mapping | None = None, *, sequence: int = 0, head: int = 0, seed: int = 1):
     """The system of a law on its tensors (a dict as for apply(); -> System), or those of every law and head of a preset with
-    random weights on x [T, width] (-> list of System)."""
+    random weights on x [T, width] (-> Systems, a list)."""
     text = {key: text_of(name, key, value) for key, value in (options or {}).items()}
     if isinstance(inputs, Mapping):
         arrays = {key: readable(name, key, x) for key, x in inputs.items()}
         found = _engine.dsf_of_law(name, arrays, text, sequence, head)
         return _system({**found, "law": name, "head": head})
-    return [_system(found) for found in _engine.dsf_of_preset(name, readable(name, "x", inputs), text, seed_of("dsf", seed))]
+    return Systems(_system(found) for found in _engine.dsf_of_preset(name, readable(name, "x", inputs), text, seed_of("dsf", seed)))

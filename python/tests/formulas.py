@@ -11,8 +11,8 @@ def f64(*arrays):
     return [None if x is None else np.asarray(x, dtype=np.float64) for x in arrays]
 
 
-def attention(q, k, v, log_forget=None, scale=None, causal=True, window=0):
-    q, k, v, log_forget = f64(q, k, v, log_forget)
+def attention(q, k, v, log_forget=None, scale=None, causal=True, window=0, bias=None):
+    q, k, v, log_forget, bias = f64(q, k, v, log_forget, bias)
     (B, T, H, K), S = q.shape, k.shape[1]
     k, v = heads(k, H), heads(v, H)
     scale = K**-0.5 if scale is None else scale
@@ -23,6 +23,9 @@ def attention(q, k, v, log_forget=None, scale=None, causal=True, window=0):
         i = t + S - T if causal else t
         seen = [j for j in range(S) if not (causal and j > i) and not (window and (i - j >= window or j - i >= window))]
         logits = np.array([scale * q[b, t, h] @ k[b, j, h] + c[b, i, h] - c[b, j, h] for j in seen])
+        if bias is not None:
+            first = 1 - bias.shape[1] if causal else -(bias.shape[1] // 2)
+            logits += bias[h, np.clip(np.array(seen) - i - first, 0, bias.shape[1] - 1)]
         top = logits.max()
         weights = np.exp(logits - top)
         o[b, t, h] = weights @ v[b, seen, h] / weights.sum()

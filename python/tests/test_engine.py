@@ -107,7 +107,9 @@ def test_what_things_say(run):
     assert "2 sequences after 1 tokens" in repr(state) and repr(model.start()).count("1 sequence after 0 tokens") == 1
 
 
-def test_a_run_is_a_path(run, tmp_path):
+def test_a_run_is_a_path(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(run.path.parent))
+    assert isomer.load(f"~/{run.path.name}").path == str(run.path)
     assert os.fspath(run) == str(run.path)
     assert np.array_equal(isomer.load(run).logits([[1, 2]]), run.load().logits([[1, 2]]))
     converted = isomer.convert(run, "linear-relu", tmp_path / "converted", "--transfer", "0", "--tune", "2", "--examples", "8")
@@ -121,6 +123,22 @@ def test_bench_and_study(tmp_path):
     claim, = rows(isomer.study("softmax-rnn.recurrence", out=tmp_path))
     assert claim["id"] == "softmax-rnn.recurrence" and claim["verdict"] == "holds"
     assert json.loads((tmp_path / "softmax-rnn.recurrence.json").read_text())["verdict"] == "holds"
+
+
+def test_claims_and_other_times():
+    known = rows(isomer.claims())
+    assert {"id", "source", "statement", "rule"} <= known[0].keys() and "softmax-rnn.recurrence" in {claim["id"] for claim in known}
+    times = rows(isomer.bench(preset="linear-relu", layers=True, threads=1))
+    assert times and {row["subject"] for row in times} == {"linear-relu"}
+    with pytest.raises(ValueError, match="--law"):
+        isomer.bench("scan", layers=True)
+
+
+def test_a_folder_with_a_run_is_refused_before_anything_is_said(run):
+    said, before = [], run.metrics
+    with pytest.raises(ValueError, match="expected a folder without a run"):
+        isomer.train(run.path.parent / "small.toml", out=run.path, callback=said.append)
+    assert said == [] and run.metrics == before
 
 
 def test_the_bar_has_an_end_and_a_loss(tmp_path):
@@ -261,6 +279,8 @@ def test_systems_of_a_preset():
     x = np.random.default_rng(1).standard_normal((7, 16))
     systems = isomer.dsf("gla", x, {"heads": 2})
     assert [system.head for system in systems] == [0, 1] and systems[0].matrix.shape == (1, 7, 7)
+    assert repr(systems[1]).startswith("<isomer.System of channel_decay, head 1: 7 tokens, state of 4 x 8, remembered for ")
+    assert systems._repr_html_() == systems[0]._repr_html_() + systems[1]._repr_html_()
     with pytest.raises(ValueError, match="expected x of shape"):
         isomer.dsf("gla", x[0])
 

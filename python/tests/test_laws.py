@@ -57,7 +57,8 @@ def draw(request, kind):
 
 def test_attention(draw, kind):
     forget = draw.log_decay(*draw.tokens)
-    for options in ({}, {"window": 7}, {"causal": False}, {"scale": 0.2}):
+    bias = draw.normal(draw.q.shape[2], 5)
+    for options in ({}, {"window": 7}, {"causal": False}, {"scale": 0.2}, {"bias": bias}, {"bias": bias, "causal": False, "window": 6}):
         r = isomer.attention(draw.q, draw.k, draw.v, **options)
         o, log_sum = formulas.attention(draw.q, draw.k, draw.v, **options)
         close(r.o, o, kind), close(r.log_sum, log_sum, kind)
@@ -231,6 +232,17 @@ def test_dlpack_alone():
     assert np.array_equal(got, isomer.attention(draw.q, draw.k, draw.v).o)
 
 
+def test_pointers_are_those_of_the_arrays():
+    draw = Draw(10, np.float32)
+    fixed = draw.k.copy()
+    fixed.flags.writeable = False
+    for x in (draw.q, draw.q[:, ::-1, :, ::-1], draw.q.transpose(0, 2, 1, 3), draw.q[:, 3:, 1:2], np.broadcast_to(draw.q[:1], draw.q.shape), fixed):
+        place = x.__array_interface__["data"][0]
+        assert isomer._engine.address_of("q", x) == place
+        assert not x.flags.writeable or isomer._engine.address_of("q", Elsewhere(x, (1, 0))) == place
+    assert isomer._engine.address_of("q", draw.q.astype(np.float16)) != draw.q.__array_interface__["data"][0]
+
+
 def test_another_device_is_refused():
     x = np.ones((1, 2, 1, 3), np.float32)
     assert isomer.attention(Elsewhere(x, (enum.IntEnum("Device", "cpu").cpu, 0)), x, x).o.shape == x.shape
@@ -280,6 +292,13 @@ def test_half_precision_is_computed_in_float32():
     (lambda x: isomer.attention(x, x, x.astype(np.int64)), "attention: expected v of type F32 or F64, got I64"),
     (lambda x: isomer.attention(x, x, x.astype(">f4")), "expected v of type float32"),
     (lambda x: isomer.attention(x, x, [1.0]), "expected an array as v"),
+    (lambda x: isomer.attention(x, x, (x,)), "attention: expected an array as v, got a tuple"),
+    (lambda x: isomer.attention(x, x, (8, 0, (1, 3, 2, 4), (24, 8, 4, 1))), "attention: expected an array as v, got a tuple"),
+    (lambda x: isomer.apply("attention", {"q": x, "k": x, "v": (x,)}), "attention: expected an array as v, got a tuple"),
+    (lambda x: isomer.apply("attention", [x, x, x]), "apply: expected a dictionary of tensors, got list"),
+    (lambda x: isomer.apply("attention", {"q": x}, [1]), "apply: expected a dictionary of options, got list"),
+    (lambda x: isomer.apply(3, {"q": x}), "apply: expected the name of a law, got 3"),
+    (lambda x: isomer.dsf("gla", (x,)), "gla: expected an array as x, got a tuple"),
     (lambda x: isomer.attention(x, x, np.ma.masked_array(x, x > 0)), "attention: expected v without a mask"),
     (lambda x: isomer.attention(x, x, x, window=-1), "window"),
     (lambda x: isomer.attention(x, x, x, kernel="expo"), "kernel"),

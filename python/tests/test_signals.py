@@ -11,7 +11,8 @@ import isomer
 
 SLOW = {"reference": "isomer.attention(x, x, x, form='reference')", "chunk": "isomer.attention(x, x, x, threads=1)",
         "threads": "isomer.attention(x, x, x, threads=2)",
-        "gradients": "isomer.apply('attention', {'q': x, 'k': x, 'v': x, 'grad_o': x}, threads=2)"}
+        "gradients": "isomer.apply('attention', {'q': x, 'k': x, 'v': x, 'grad_o': x}, threads=2)",
+        "system": "isomer.dsf('gla', np.ones((7000, 64)), {'heads': 1})"}
 
 
 @pytest.mark.parametrize("what", SLOW)
@@ -37,6 +38,19 @@ except KeyboardInterrupt:
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "interrupted True\n"
         assert time.monotonic() - began < 5
+
+
+def test_ctrl_c_ends_a_study(tmp_path):
+    """Also while claims without training are measured, which takes seconds; the next one goes on."""
+    code = f"import isomer; print('ready', flush=True); isomer.study('softmax-rnn', 'large-prompt', out={str(tmp_path)!r})"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in child.communicate()[1] and time.monotonic() - began < 3
+    claim = isomer.study("softmax-rnn.recurrence", out=tmp_path)
+    assert (claim if isinstance(claim, list) else claim.to_dict("records"))[0]["verdict"] == "holds"
 
 
 def test_handlers_of_signals_run_and_may_not_call():

@@ -10,9 +10,12 @@ warnings.filterwarnings("ignore", message="Triton is not supported")
 import fla.ops  # noqa: E402
 from fla.ops.attn.naive import naive_parallel_attn  # noqa: E402
 from fla.ops.based.naive import naive_parallel_based  # noqa: E402
+from fla.ops.comba.naive import naive_recurrent_comba  # noqa: E402
 from fla.ops.delta_rule.naive import delta_rule_recurrence  # noqa: E402
 from fla.ops.forgetting_attn.naive import naive_forgetting_attn  # noqa: E402
+from fla.ops.gated_delta_product.naive import naive_recurrent_gated_delta_product  # noqa: E402
 from fla.ops.gated_delta_rule.naive import naive_recurrent_gated_delta_rule  # noqa: E402
+from fla.ops.gdn2.naive import naive_recurrent_gdn2  # noqa: E402
 from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence  # noqa: E402
 from fla.ops.generalized_delta_rule.iplr.naive import iplr_recurrence  # noqa: E402
 from fla.ops.gla.naive import naive_recurrent_gla  # noqa: E402
@@ -50,8 +53,11 @@ class Problem:
     def token(self, *shape):
         return self.normal(self.batch, self.T, *shape)
 
+    def keys(self):
+        return F.normalize(self.token(H, K).float(), dim=-1).to(self.kind)
+
     def qkv(self):
-        return [self.token(H, K), F.normalize(self.token(H, K), dim=-1), self.token(H, V)]
+        return [self.token(H, K), self.keys(), self.token(H, V)]
 
     def decay(self, *shape):
         return F.logsigmoid(self.token(*shape).float()).mul(self.gate).to(self.kind)
@@ -101,6 +107,12 @@ CASES = {
     "dplr": (lambda q, k, v, a, b, gk, **o: ours.chunk_dplr_delta_rule(q, k, v, a, b, gk, **o), swapped(dplr_recurrence),
              lambda p: [*p.qkv(), *pair(p), p.decay(H, K)]),
     "iplr": (ours.chunk_iplr_delta_rule, swapped(iplr_recurrence), lambda p: [*p.qkv(), *pair(p)]),
+    "comba": (lambda q, k, v, p, beta, g, **o: ours.chunk_comba(q, k, v, p, g, beta, **o), naive_recurrent_comba,
+              lambda p: [*p.qkv(), p.keys(), p.unit(H), p.decay(H)]),
+    "recurrent_comba": (lambda q, k, v, p, beta, g, **o: ours.fused_recurrent_comba(q, k, p, v, g, beta, **o), naive_recurrent_comba,
+                        lambda p: [*p.qkv(), p.keys(), p.unit(H), p.decay(H)]),
+    "gdn2": (ours.chunk_gdn2, naive_recurrent_gdn2, lambda p: [*p.qkv(), p.decay(H, K), p.unit(H, K), p.unit(H, V)]),
+    "recurrent_gdn2": (ours.fused_recurrent_gdn2, naive_recurrent_gdn2, lambda p: [*p.qkv(), p.decay(H, K), p.unit(H, K), p.unit(H, V)]),
     "rwkv7": (lambda q, k, v, a, b, gk, **o: ours.chunk_rwkv7(q, gk, k, v, a, b, scale=K**-0.5, **o), swapped(dplr_recurrence),
               lambda p: [*p.qkv(), *pair(p), p.decay(H, K)]),
 }
@@ -173,13 +185,13 @@ def test_packed_sequences(name):
         close(got, expected, 1e-4)
 
 
-@pytest.mark.parametrize("name", ["gated_delta_rule", "recurrent_gated_delta_rule", "kda"])
+@pytest.mark.parametrize("name", ["gated_delta_rule", "recurrent_gated_delta_rule", "kda", "gdn2"])
 def test_grouped_values(name):
     """More heads of values, gates and beta than of q and k."""
     function, oracle, _ = CASES[name]
     p = Problem(40, 1.0)
     q, k, v = p.token(2, K), F.normalize(p.token(2, K), dim=-1), p.token(6, V)
-    rest = [p.decay(6, K), p.unit(6)] if name == "kda" else [p.unit(6), p.decay(6)]
+    rest = {"kda": [p.decay(6, K), p.unit(6)], "gdn2": [p.decay(6, K), p.unit(6, K), p.unit(6, V)]}.get(name, [p.unit(6), p.decay(6)])
     leaves, theirs = ([x.clone().requires_grad_() for x in (q, k, v, *rest)] for _ in range(2))
     o, final = function(*leaves, output_final_state=True)
     want, want_final = oracle(*[x.repeat_interleave(3, 2) for x in theirs[:2]], *theirs[2:], output_final_state=True)
@@ -188,13 +200,15 @@ def test_grouped_values(name):
         close(got, expected, 1e-4)
 
 
-def test_retention_and_lightning():
-    q, k, v = Problem(70, 1.0).qkv()
-    want = naive_retention(*[x.transpose(1, 2) for x in (q, k, v)]).transpose(1, 2)
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_retention_and_lightning(kind):
+    tensors = Problem(70, 1.0).qkv()
+    plain = lambda *x: naive_retention(*[y.transpose(1, 2) for y in x]).transpose(1, 2)
     for function in (ours.chunk_retention, ours.fused_recurrent_retention, ours.parallel_retention):
-        close(function(q, k, v)[0], want)
+        both(lambda *x: function(*x)[0], plain, tensors, kind)
     gamma = -(8 / H * (1 - 2 / 7)) * torch.arange(H)
-    close(ours.chunk_lightning_attn(q, k, v, 2, 7)[0], naive_recurrent_simple_gla(q, k, v, gamma.expand(B, 70, H))[0])
+    for function in (ours.chunk_lightning_attn, ours.fused_recurrent_lightning_attn):
+        both(lambda *x: function(*x, 2, 7)[0], lambda *x: naive_recurrent_simple_gla(*x, gamma.expand(B, 70, H))[0], tensors, kind)
 
 
 def test_normalised_linear_attention():
@@ -225,29 +239,81 @@ def test_normalised_linear_attention():
           naive_recurrent_linear_attn(*more, initial_state=(state, z), normalize=True)[0])
 
 
-@pytest.mark.parametrize("window", [None, 5])
-def test_attention(window):
-    p = Problem(41, 1.0)
+def both(function, oracle, tensors, kind=torch.float32):
+    """Outputs and gradients of ours and of the plain one, which computes in float32."""
+    ours_, theirs = ([x.to(kind).to(of).requires_grad_() for x in tensors] for of in (kind, torch.float32))
+    o, want = function(*ours_), oracle(*theirs)
+    assert o.dtype == kind
+    close(o, want.to(kind), 2e-5 if kind == torch.float32 else 1e-2)
+    weights = torch.randn(o.shape, generator=torch.Generator().manual_seed(5))
+    for got, expected in zip(torch.autograd.grad((o.float() * weights).sum(), ours_), torch.autograd.grad((want * weights).sum(), theirs)):
+        close(got, expected.to(kind), 1e-4 if kind == torch.float32 else 2e-2)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("T, window", [(1, None), (41, None), (100, 5), (17, 64)])
+def test_attention(T, window, kind):
+    p = Problem(T, 1.0)
     q, k, v, g = p.token(4, K), p.token(2, K), p.token(2, V), p.decay(4)
-    plain = naive_parallel_attn(q, k, v, window_size=window)
-    close(ours.parallel_attn(q, k, v, window_size=window), plain[0] if isinstance(plain, tuple) else plain)
-    close(ours.parallel_forgetting_attn(q, k, v, g, window_size=window), naive_forgetting_attn(q, k, v, g, window_size=window))
+    plain = lambda *x, **gate: naive_parallel_attn(*x, window_size=window, **gate)[0]
+    both(lambda *x: ours.parallel_attn(*x, window_size=window), plain, [q, k, v], kind)
+    both(lambda *x: ours.parallel_attn(*x, window_size=window), lambda q, k, v, g: plain(q, k, v, g=g), [q, k, v, g], kind)
+    both(lambda *x: ours.parallel_forgetting_attn(*x, window_size=window), lambda *x: naive_forgetting_attn(*x, window_size=window),
+         [q, k, v, g], kind)
+
+
+def test_packed_attention():
+    p, edges = Problem(60, 1.0, batch=1), [0, 1, 18, 60]
+    parts = lambda function: lambda *x: torch.cat([function(*[y[:, a:b] for y in x]) for a, b in zip(edges, edges[1:])], 1)
+    tensors = [p.token(4, K), p.token(2, K), p.token(2, V), p.decay(4)]
+    both(lambda *x: ours.parallel_forgetting_attn(*x, cu_seqlens=torch.tensor(edges)), parts(naive_forgetting_attn), tensors)
+    both(lambda *x: ours.parallel_attn(*x, window_size=7, cu_seqlens=torch.tensor(edges)),
+         parts(lambda *x: naive_parallel_attn(*x, window_size=7)[0]), tensors[:3])
 
 
 @pytest.mark.parametrize("norm", [True, False])
 def test_based(norm):
     """Their functions take [B, T, H, D]; the plain one is what stands behind, on [B, H, T, D]."""
+    plain = lambda *x: naive_parallel_based(*[y.transpose(1, 2) for y in x], use_norm=norm).transpose(1, 2)
     q, k, v = Problem(37, 1.0).qkv()
-    want = naive_parallel_based(*[x.transpose(1, 2) for x in (q, k, v)], use_norm=norm).transpose(1, 2)
     for function in (ours.parallel_based, ours.fused_chunk_based):
-        close(function(q, k, v, use_norm=norm), want)
+        both(lambda *x: function(*x, use_norm=norm), plain, [q.abs(), k.abs(), v])
 
 
-def test_hgrn():
-    p = Problem(50, 1.0)
-    x, g, h = p.token(20), p.decay(20), p.normal(B, 20)
-    for got, want in zip(ours.chunk_hgrn(x, g, h, True), naive_recurrent_hgrn(x, g, h, True)):
-        close(got, want)
+@pytest.mark.parametrize("edges", [None, [0, 1, 18, 50]])
+def test_hgrn(edges):
+    p = Problem(50, 1.0, batch=B if edges is None else 1)
+    spans = list(zip(edges, edges[1:])) if edges else [(0, 50)]
+    tensors = [p.token(20), p.decay(20), p.normal(len(spans) if edges else B, 20)]
+
+    def plain(x, g, h):
+        made = [naive_recurrent_hgrn(x[:, a:b], g[:, a:b], h[i : i + 1] if edges else h, True) for i, (a, b) in enumerate(spans)]
+        return torch.cat([torch.cat([o for o, _ in made], 1), torch.cat([last for _, last in made]).view(x.shape[0], -1, 20)], 1)
+
+    def law(x, g, h):
+        o, last = ours.chunk_hgrn(x, g, h, True, **({} if edges is None else {"cu_seqlens": torch.tensor(edges)}))
+        return torch.cat([o, last.view(x.shape[0], -1, 20)], 1)
+
+    both(law, plain, tensors)
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_delta_product(gated):
+    """Several steps of the delta rule for each token."""
+    p, n, edges = Problem(20, 1.0, batch=1), 3, torch.tensor([0, 1, 9, 20])
+    more = Problem(20 * n, 1.0, batch=1)
+    tensors = [p.token(H, K), more.keys(), more.token(H, V), more.unit(H), p.normal(3, H, K, V)] + [p.decay(H)] * gated
+
+    def with_states(function):
+        def call(q, k, v, beta, start, g=None):
+            o, final = function(q, k, v, g, beta, start)
+            return torch.cat([o.flatten(), final.flatten()])
+        return call
+
+    plain = with_states(lambda q, k, v, g, beta, start: naive_recurrent_gated_delta_product(
+        q, k, v, g, beta, K**-0.5, edges, start, True, num_householder=n))
+    both(with_states(lambda q, k, v, g, beta, start: ours.chunk_gated_delta_product(
+        q, k, v, g, beta, n, initial_state=start, output_final_state=True, cu_seqlens=edges)), plain, tensors)
 
 
 def test_other_layouts():
@@ -273,6 +339,12 @@ def test_gates_in_the_kernel():
     g = -A_log.exp()[:, None] * F.softplus(raw + bias.view(H, K))
     got = ours.chunk_kda(q, k, v, raw, beta, use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True, A_log=A_log, dt_bias=bias)[0]
     close(got, ours.chunk_kda(q, k, v, g, beta.sigmoid())[0])
+    erase, write = p.unit(H, K), p.unit(H, V)
+    got = ours.fused_recurrent_gdn2(q, k, v, raw, erase, write, A_log, bias, use_gate_in_kernel=True, use_qk_l2norm_in_kernel=True)[0]
+    unit = lambda x: x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
+    close(got, ours.chunk_gdn2(unit(q), unit(k), v, g, erase, write)[0])
+    got = ours.chunk_comba(q, k, v, None, g[..., 0], use_qk_l2norm_in_kernel=True)[0]
+    close(got, ours.chunk_comba(unit(q), unit(k), v, unit(k), g[..., 0], torch.ones(B, 20, H))[0])
     raw = p.token(H)
     got = ours.fused_recurrent_gated_delta_rule(q, k, v, raw, beta=beta.sigmoid(), use_gate_in_kernel=True, A_log=A_log, dt_bias=bias[:H])[0]
     want = ours.chunk_gated_delta_rule(q, k, v, -A_log.exp() * F.softplus(raw + bias[:H]), beta.sigmoid())[0]
@@ -283,10 +355,11 @@ def test_gates_in_the_kernel():
 
 def test_signatures():
     """Arguments stand in the order of flash-linear-attention's, with its defaults."""
-    shared = [name for name in ours.__all__ if hasattr(fla.ops, name) and name not in ("fused_chunk_gla", "fused_chunk_delta_rule")]
-    assert len(shared) >= 30
+    theirs = {**vars(fla.ops), **vars(fla.ops.gdn2), **vars(fla.ops.gated_delta_product), **vars(fla.ops.hgrn)}
+    shared = [name for name in ours.__all__ if name in theirs and name not in ("fused_chunk_gla", "fused_chunk_delta_rule")]
+    assert len(shared) >= 42
     for name in shared:
-        want = [x for x in inspect.signature(getattr(fla.ops, name)).parameters.values() if x.kind == x.POSITIONAL_OR_KEYWORD]
+        want = [x for x in inspect.signature(theirs[name]).parameters.values() if x.kind == x.POSITIONAL_OR_KEYWORD]
         got = [x for x in inspect.signature(getattr(ours, name)).parameters.values() if x.kind == x.POSITIONAL_OR_KEYWORD]
         assert [x.name for x in got[: len(want)]] == [x.name for x in want], name
         assert [x.default for x in got[: len(want)]] == [x.default for x in want], name
@@ -302,6 +375,8 @@ def test_signatures():
     (lambda q: ours.chunk_gated_delta_rule(q, q, q, q[..., 0], q[..., 0], use_gate_in_kernel=True), "expected g and A_log"),
     (lambda q: ours.chunk_gdn(q, q, q, q[..., 0], q[..., 0], state_v_first=True, transpose_state_layout=True), "got both"),
     (lambda q: ours.chunk_gla(q, q, q, q[..., :2]), "expected log_decay of shape"),
+    (lambda q: ours.chunk_gated_delta_product(q, q, q, None, q[..., 0], 2), "expected 2 keys for each of 4 queries, got 4"),
+    (lambda q: ours.chunk_gdn2(q, q, q, q, q, q, use_gate_in_kernel=True), "chunk_gdn2: expected A_log"),
 ])
 def test_refusals(call, text):
     with pytest.raises(ValueError, match=text):

@@ -1,9 +1,9 @@
-"""Short convolution, rotation and gated norm on tensors of PyTorch, beside its plain operations."""
+"""Products with weights, short convolution, rotation and gated norm on tensors of PyTorch, beside its plain operations."""
 import pytest
 import torch
 import torch.nn.functional as F
 
-from isomer.torch import gated_norm, rotary, short_conv
+from isomer.torch import gated_norm, linear, rotary, short_conv
 
 B, T, H, D, C, W = 2, 9, 3, 8, 6, 4
 
@@ -34,6 +34,9 @@ def plain_norm(x, gate, weight, bias, kind, gate_first, activation=F.silu):
 
 
 CASES = {
+    "linear": (linear, F.linear, lambda: [normal(B, T, D), normal(C, D), normal(C)]),
+    "linear_plain": (lambda x, w: linear(x, w), F.linear, lambda: [normal(B, D, T).transpose(1, 2), normal(D, C).t()]),
+    "linear_row": (linear, F.linear, lambda: [normal(D), normal(C, D), normal(C)]),
     "conv": (lambda x, w, b, s: short_conv(x, w, b, initial_state=s), lambda x, w, b, s: (plain_conv(x, w, b, s), torch.cat([s, x], 1)[:, -3:]),
              lambda: [normal(B, T, C), normal(C, W), normal(C), normal(B, W - 1, C)]),
     "conv_silu": (lambda x, w: short_conv(x, w, activation="silu").o, lambda x, w: plain_conv(x, w, silu=True),
@@ -86,6 +89,14 @@ def test_compile_has_no_break(case):
         assert torch.allclose(call(compiled), call(lambda *x: several(ours(*x))[0]), atol=1e-12)
 
 
+def test_outputs_may_be_changed(case):
+    """Layers change what they got in its place; PyTorch refuses that for what backward reads."""
+    ours, _, tensors = case
+    want = torch.autograd.grad(several(ours(*tensors))[0].sin().sum(), tensors)
+    for got, expected in zip(torch.autograd.grad(several(ours(*tensors))[0].mul_(1).sin().sum(), tensors), want):
+        assert torch.allclose(got, expected, atol=1e-12)
+
+
 def test_threads_and_types():
     x, gate, weight = (normal(*shape, kind=torch.float32) for shape in ((2, 33, 64), (2, 33, 64), (64,)))
     for threads in (1, 2):
@@ -103,6 +114,9 @@ def test_packed_convolution():
 
 
 @pytest.mark.parametrize("call, text", [
+    (lambda: linear(normal(2, 5), normal(4, 6)), r"expected weight \[outputs, 5\], got \[4, 6\]"),
+    (lambda: linear(normal(2, 5), normal(4, 5), normal(3)), r"expected bias \[4\], got \[3\]"),
+    (lambda: linear(normal(2, 5), normal(4)), "expected weight with 2 axes"),
     (lambda: short_conv(normal(2, 5, 3), normal(4, 2)), r"expected weight \[3, at least 1\], got \[4, 2\]"),
     (lambda: short_conv(normal(2, 5), normal(4, 2)), "expected x with 3 axes"),
     (lambda: short_conv(normal(2, 5, 3), normal(3, 2), activation="relu"), "None, silu or swish"),

@@ -255,6 +255,7 @@ def test_states_are_copied_and_pickled():
     mixer, x = shaken(Mixer("gla", WIDTH, seed=3)), tokens()
     state = mixer.start(2)
     state.prefill(x)
+    assert "(q): (weight=[" in repr(mixer) and "_Group" not in repr(mixer)
     assert repr(state) == f"<isomer.torch.MixerState of gla: 2 sequences after 7 tokens, {state.bytes} bytes>"
     others = [copy.copy(state), copy.deepcopy(state), pickle.loads(pickle.dumps(state))]
     want = state.step(x[:, 0])

@@ -1,7 +1,9 @@
 """The laws on tensors of PyTorch: gradients, torch.compile, transformations, processes."""
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -57,14 +59,20 @@ def case(request):
 
 
 def outputs_of(result):
-    """Those that carry a gradient."""
+    """Names of those that carry a gradient."""
     skip = {"log_sum", "final_max", "final_count"}
-    return [x for name, x in zip(result._fields, result) if x is not None and name not in skip]
+    return [name for name, x in zip(result._fields, result) if x is not None and name not in skip]
 
 
 def closed(case):
     law, tensors, options = case
-    return (lambda *values: tuple(outputs_of(law(**dict(zip(tensors, values)), **options)))), tuple(tensors.values())
+    wanted = outputs_of(law(**tensors, **options))
+
+    def function(*values):
+        result = law(**dict(zip(tensors, values)), **options)
+        return tuple([getattr(result, name) for name in wanted])
+
+    return function, tuple(tensors.values())
 
 
 def test_gradcheck(case):
@@ -242,6 +250,24 @@ def test_transformations():
             call()
 
 
+def test_what_of_transformations_is_refused():
+    """By a line that says so, and forward mode wherever it begins: a tangent is not dropped."""
+    q, mixer = torch.randn(1, 5, 2, 8), isomer.torch.Mixer("gla", 16)
+    for law, name in ((lambda q: isomer.torch.attention(q, q, q).o, "law"), (lambda q: mixer(q.flatten(2)), "mixer"),
+                      (isomer.torch.rotary, "law")):
+        for call in (lambda: torch.func.vmap(law)(q[None]), lambda: torch.func.jacrev(law)(q)):
+            with pytest.raises(RuntimeError, match=f"isomer: expected a {name} without vmap"):
+                call()
+        with pytest.raises(RuntimeError, match="isomer: .*got forward mode"):
+            torch.func.jvp(law, (q,), (q,))
+        with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match="isomer: .*got forward mode"):
+            law(torch.autograd.forward_ad.make_dual(q, q))
+        leaf = q.clone().requires_grad_()
+        o = law(leaf)
+        with pytest.raises(ValueError, match="as a dense tensor, got one of vmap or of batched gradients"):
+            torch.autograd.grad(o, leaf, torch.ones(3, *o.shape), is_grads_batched=True)
+
+
 def test_packed():
     q, k, v = (normal(1, 30, 2, 4) for _ in range(3))
     offsets = torch.tensor([0, 11, 30], dtype=torch.int32)
@@ -332,6 +358,33 @@ def test_backward_after_a_fork():
     """In a child, of what was run before the fork and behind it. The parent must not have gone back: PyTorch refuses that."""
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+INTERRUPTED = """
+import time
+import torch
+import isomer.torch
+x = torch.ones(1, 30000, 8, 32, requires_grad=True)
+began = time.monotonic()
+o = isomer.torch.attention(x, x, x, threads=2).o.sum()
+print(time.monotonic() - began, flush=True)
+try:
+    o.backward()
+except KeyboardInterrupt:
+    y = x.detach()[:, :9].requires_grad_()
+    isomer.torch.attention(y, y, y, threads=2).o.sum().backward()
+    print("interrupted", bool(y.grad.isfinite().all()), flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_backward_pass():
+    """In the middle of its tasks, of which each has a head and takes longer than half of forward; all threads end theirs."""
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True) as child:
+        forward = float(child.stdout.readline())
+        time.sleep(forward / 4)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted True\n" and time.monotonic() - began < max(0.5, forward / 6)
 
 
 def test_memory_stays_flat():

@@ -1,5 +1,6 @@
 """accelerate() on tiny random models: logits, generated tokens, caches and all gradients are those of before; restore() undoes it."""
 import copy
+import pickle
 
 import models
 import pytest
@@ -58,8 +59,8 @@ def test_before_and_after(model):
         logits, tokens = model(IDS).logits, generated(model)
     stream, grads = streamed(model), gradients(model)
 
-    report = accelerate(model)
-    assert WHAT[model.name] in str(report) and "Linear" in report.left
+    report = accelerate(model, products=True)
+    assert WHAT[model.name] in str(report) and "product with weights" in str(report) and "Linear" not in report.left
     with torch.no_grad():
         after = model(IDS).logits
         assert close(after, logits) and not torch.equal(after, logits)
@@ -77,8 +78,7 @@ def test_before_and_after(model):
 
 
 def test_padding(model):
-    if model.name == "xlstm":
-        pytest.skip("xLSTM takes no mask")
+    """Of xLSTM, which does not look at masks, that they change nothing."""
     mask = torch.ones_like(IDS)
     mask[0, :5] = 0
     with torch.no_grad():
@@ -148,6 +148,30 @@ def test_one_model_at_a_time():
         assert torch.equal(one(IDS).logits, other(IDS).logits)
 
 
+def test_prompts_in_pieces():
+    """xLSTM takes long prompts in pieces, by its cache."""
+    model = models.build("xlstm", max_inference_chunksize=16)
+    with torch.no_grad():
+        want, tokens = model(IDS).logits, generated(model)
+        accelerate(model)
+        assert close(model(IDS).logits, want) and torch.equal(generated(model), tokens)
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "mamba", "recurrent_gemma", "xlstm", "minimax", "llama"])
+def test_pickled(name):
+    """A pickle has the model as it was before, and what is loaded can be accelerated."""
+    model = models.build(name)
+    accelerate(model)
+    again = pickle.loads(pickle.dumps(model))
+    with torch.no_grad():
+        want = model(IDS).logits
+        assert close(again(IDS).logits, want)
+        accelerate(again)
+        assert torch.equal(again(IDS).logits, want)
+    restore(again)
+    assert not any("forward" in vars(module) for module in again.modules())
+
+
 @pytest.mark.parametrize("name", ["qwen3_5", "mamba", "llama"])
 def test_checkpointing(name):
     model = models.build(name)
@@ -187,9 +211,29 @@ def test_refusals():
         from isomer.torch._transformers import attention_forward
 
         attention_forward(torch.nn.Module(), q, q, q, None, softcap=30.0)
-    report = accelerate(torch.nn.Linear(2, 2))
+    report = accelerate(torch.nn.Linear(2, 2), products=False)
     assert str(report) == "replaced nothing\nleft 1 x Linear"
     assert "<pre>" in report._repr_html_()
+
+
+@torch.no_grad()
+def test_products_are_ours_where_they_are_worth_it():
+    model = torch.nn.Linear(48, 33)
+    x = torch.randn(5, 20, 48)
+    narrow = model.bfloat16()(x.bfloat16())
+    want = model.float()(x)
+    assert str(accelerate(model, products=True)) == "replaced 1 x product with weights\nleft nothing"
+    calls = []
+    hook = isomer.torch.linear
+    isomer.torch.linear = lambda *x: calls.append(1) or hook(*x)
+    try:
+        assert close(model(x), want) and len(calls) == 1
+        assert torch.equal(model(x[:1]), torch.nn.functional.linear(x[:1], model.weight, model.bias)) and len(calls) == 1, "few rows"
+        with torch.autocast("cpu", torch.bfloat16):
+            assert model(x).dtype == torch.bfloat16 and len(calls) == 1
+        assert torch.equal(model.bfloat16()(x.bfloat16()), narrow) and len(calls) == 1, "other types"
+    finally:
+        isomer.torch.linear = hook
 
 
 def test_keywords_of_kernels_are_not_swallowed():

@@ -8,14 +8,14 @@ They work under torch.compile without a break (one custom op, isomer::law, carri
 functional_call. bfloat16 and float16 are computed in float32; what has a value for every token comes back in the type of v (scan:
 x), states in float32. A gradient of a gradient, vmap and forward mode are refused.
 
-short_conv, rotary and gated_norm are what layers have beside a law. Mixer(preset, width) is a layer of any preset as a module.
+linear, short_conv, rotary and gated_norm are what layers have beside a law. Mixer(preset, width) is a layer of any preset as a module.
 accelerate(model) makes a model of Hugging Face transformers use all this.
 """
 from isomer._laws import attention, channel_decay, delta, scalar_decay, scan
-from isomer.torch._kernels import gated_norm, rotary, short_conv
+from isomer.torch._kernels import gated_norm, linear, rotary, short_conv
 from isomer.torch._laws import run, torch_empty
 from isomer.torch._mixer import Mixer, MixerState, load_weights, save_weights
 from isomer.torch._transformers import accelerate, register_attention, restore
 
-__all__ = ["Mixer", "MixerState", "accelerate", "attention", "channel_decay", "delta", "gated_norm", "load_weights", "register_attention",
-           "restore", "rotary", "save_weights", "scalar_decay", "scan", "short_conv"]
+__all__ = ["Mixer", "MixerState", "accelerate", "attention", "channel_decay", "delta", "gated_norm", "linear", "load_weights",
+           "register_attention", "restore", "rotary", "save_weights", "scalar_decay", "scan", "short_conv"]

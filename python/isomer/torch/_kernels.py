@@ -1,4 +1,4 @@
-"""What layers have beside a law: short convolution, rotation of pairs, gated norm."""
+"""What layers have beside a law: products with weights, short convolution, rotation of pairs, gated norm."""
 from typing import NamedTuple
 
 from torch import Tensor
@@ -16,6 +16,14 @@ class ConvResult(NamedTuple):
 def _call(kernel: str, tensors: dict, options: dict, threads: int | None) -> dict:
     given = {name: x for name, x in tensors.items() if x is not None}
     return run(kernel, given, tuple((name, value) for name, value in options.items() if value is not None), "auto", threads)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, threads: int | None = None) -> Tensor:
+    """x [...,K] times the transpose of weight [N,K], plus bias [N] -> [...,N], as torch.nn.functional.linear."""
+    if x.dim() < 1:
+        raise ValueError("linear: expected x [...,K], got a number")
+    made = _call("linear", {"x": x.reshape(-1, x.shape[-1]), "weight": weight, "bias": bias}, {}, threads)["o"]
+    return made.reshape(*x.shape[:-1], weight.shape[0])
 
 
 def short_conv(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, initial_state: Tensor | None = None,

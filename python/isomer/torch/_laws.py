@@ -3,6 +3,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from isomer import _engine
 from isomer import _laws
@@ -29,8 +30,9 @@ def address_of(what: str, name: str, x):
         x = x.resolve_neg()
     try:
         return x.data_ptr(), kind, tuple(x.shape), x.stride(), x
-    except RuntimeError as problem:  # sparse, or without numbers
-        raise ValueError(f"{what}: expected {name} as a dense tensor, got one of the layout {x.layout}") from problem
+    except RuntimeError as problem:
+        got = "one of vmap or of batched gradients" if x.layout == torch.strided else f"one of the layout {x.layout}"
+        raise ValueError(f"{what}: expected {name} as a dense tensor, got {got}") from problem
 
 
 def torch_empty(shape, kind: str):
@@ -101,8 +103,9 @@ def _shapes(call: str, tensors) -> list[Tensor]:
     return [floating.new_empty([sizes[letter] for letter in axes]) for _, axes in bound.outputs(set(names))]
 
 
-# Tensors that are absent are left out; names say which are there.
-_LAW = Operation("law", forward=_forward, backward=_backward, shapes=_shapes, differentiable=_differentiable)
+# Tensors that are absent are left out; names say which are there. Outputs of kernels are not read again: who has them may change them.
+_LAW = Operation("law", forward=_forward, backward=_backward, shapes=_shapes, differentiable=_differentiable,
+                 keeps_outputs=lambda call: _parts(call)[1] not in _KERNELS)
 
 
 def _sizes(bound, tensors: dict) -> dict:
@@ -131,8 +134,8 @@ def run(law: str, arrays: dict, options: tuple, form: str, threads: int | None) 
     if narrow:
         arrays = {name: x.float() if isinstance(x, Tensor) and x.is_floating_point() else x for name, x in arrays.items()}
     count = thread_count(threads)
-    record, others, wrapped = torch.is_grad_enabled(), torch.compiler.is_compiling() or torch._C._is_tracing(), False
-    needed = False
+    record, others = torch.is_grad_enabled(), torch.compiler.is_compiling() or torch._C._is_tracing()
+    needed, wrapped = False, forward_ad._current_level >= 0  # which knows its tensors by itself
     for x in arrays.values():
         needed = needed or getattr(x, "requires_grad", False)
         if not others and isinstance(x, Tensor):

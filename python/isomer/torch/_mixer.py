@@ -66,11 +66,17 @@ def _differentiable(call: str):
 
 
 _MIXER = Operation("mixer", forward=_forward, backward=_backward, shapes=lambda call, tensors: [tensors[0].new_empty(tensors[0].shape)],
-                   differentiable=_differentiable, owner=_owner, keeps_outputs=False)
+                   differentiable=_differentiable, owner=_owner, keeps_outputs=lambda call: False)
 
 
 class _Group(nn.Module):
     """Holds parameters whose names share a first word."""
+
+    def _get_name(self):
+        return ""
+
+    def extra_repr(self):
+        return ", ".join(f"{name}={list(x.shape)}" for own in (self._parameters, self._buffers) for name, x in own.items())
 
 
 class MixerState(Stream):

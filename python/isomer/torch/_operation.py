@@ -13,11 +13,11 @@ class Operation:
     backward(call, tensors, outputs, grads, wanted, tape) -> the gradients of tensors[i] for i in wanted; grads has the gradient of
     outputs[i] by i.
     shapes(call, tensors) -> outputs without numbers. differentiable(call) -> of which tensors and of which outputs there are gradients.
-    owner(call): what must live as long as the graph does. keeps_outputs: whether backward reads outputs.
+    owner(call): what must live as long as the graph does. keeps_outputs(call): whether backward reads outputs.
     """
 
     def __init__(self, name: str, *, forward: Callable, backward: Callable, shapes: Callable, differentiable: Callable,
-                 owner: Callable[[str], Any] = lambda call: None, keeps_outputs: bool = True):
+                 owner: Callable[[str], Any] = lambda call: None, keeps_outputs: Callable[[str], bool] = lambda call: True):
         self.name, self.forward, self.backward = name, forward, backward
         self.differentiable, self.owner, self.keeps_outputs = differentiable, owner, keeps_outputs
         self.op, self._op_backward = self._make_op(shapes), self._make_op_backward()
@@ -28,8 +28,10 @@ class Operation:
         return _Recorded.apply(self, call, *tensors)
 
     def _make_op(self, shapes):
-        @torch.library.custom_op(f"isomer::{self.name}", mutates_args=(), device_types="cpu")
-        def op(tensors: list[Tensor], call: str, record: bool) -> list[Tensor]:
+        # Schemas in words: PyTorch 2.6 does not read list[Tensor].
+        @torch.library.custom_op(f"isomer::{self.name}", mutates_args=(), device_types="cpu",
+                                 schema="(Tensor[] tensors, str call, bool record) -> Tensor[]")
+        def op(tensors, call, record):
             return list(self.forward(call, tensors, record))
 
         @op.register_fake
@@ -39,9 +41,10 @@ class Operation:
         return op
 
     def _make_op_backward(self):
-        @torch.library.custom_op(f"isomer::{self.name}_backward", mutates_args=(), device_types="cpu")
-        def op(tensors: list[Tensor], outputs: list[Tensor], grads: list[Tensor], arrived: list[int], wanted: list[int], call: str,
-               tape: Tensor) -> list[Tensor]:
+        @torch.library.custom_op(f"isomer::{self.name}_backward", mutates_args=(), device_types="cpu",
+                                 schema="(Tensor[] tensors, Tensor[] outputs, Tensor[] grads, int[] arrived, int[] wanted, str call, "
+                                        "Tensor tape) -> Tensor[]")
+        def op(tensors, outputs, grads, arrived, wanted, call, tape):
             return self.backward(call, tensors, outputs, dict(zip(arrived, grads)), wanted, tape)
 
         @op.register_fake
@@ -63,7 +66,7 @@ class Operation:
     def save(self, ctx, call: str, tensors, outputs) -> None:
         *made, tape = outputs
         ctx.call, ctx.inputs, ctx.owner = call, len(tensors), self.owner(call)
-        ctx.save_for_backward(*tensors, *(made if self.keeps_outputs else ()), tape)
+        ctx.save_for_backward(*tensors, *(made if self.keeps_outputs(call) else ()), tape)
 
     def go_back(self, ctx, grads, needed, gradients) -> list:
         """The gradient of each tensor of the call, or None."""
@@ -76,7 +79,20 @@ class Operation:
         return [by_place.get(i) for i in range(ctx.inputs)]
 
 
-class _Recorded(torch.autograd.Function):
+class _NotMapped(torch.autograd.Function):
+    """What transformations of torch.func are refused with one line of ours."""
+
+    @staticmethod
+    def vmap(info, in_dims, operation, *rest):
+        raise RuntimeError(f"isomer: expected a {operation.name} without vmap (jacrev, hessian), which it does not have; give the sequences as "
+                           "a batch")
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        raise RuntimeError("isomer: expected gradients that go back (vjp, grad), got forward mode (jvp, jacfwd), which is not there")
+
+
+class _Recorded(_NotMapped):
     @staticmethod
     def forward(operation, call, *tensors):
         return tuple(operation.forward(call, tensors, True))
@@ -95,7 +111,7 @@ class _Recorded(torch.autograd.Function):
         return None, None, *ctx.operation.go_back(ctx, grads, ctx.needs_input_grad[2:], back)
 
 
-class _Backward(torch.autograd.Function):
+class _Backward(_NotMapped):
     """A function of its own, so that transformations unwrap what they kept."""
 
     @staticmethod

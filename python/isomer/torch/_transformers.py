@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from isomer import fla, mamba, mlstm
 from isomer import torch as laws
+from isomer.torch._products import linear_forward, products_are_slow
 
 
 def _arithmetic(x: Tensor) -> torch.dtype:
@@ -200,25 +201,33 @@ def _mlstm_backend(self, query, key, value, igate, fgate, c_initial=None, n_init
                                  eps=self.config.eps)
 
 
-def _changes(module: nn.Module):
+def _method(function, module: nn.Module, key: str):
+    """A function as a method of one module. A pickle knows methods by name: one of an accelerated model is loaded as it was before."""
+    function.__name__ = key
+    return types.MethodType(function, module)
+
+
+def _changes(module: nn.Module, products: bool):
     """(attribute, value, what it is) for everything in which a module is changed."""
     name = type(module).__name__
-    if name.endswith("RMSNormGated") and hasattr(module, "variance_epsilon"):
-        yield "forward", types.MethodType(_gated_norm, module), "gated norm"
+    if products and type(module) is nn.Linear:
+        yield "forward", _method(linear_forward, module, "forward"), "product with weights"
+    elif name.endswith("RMSNormGated") and hasattr(module, "variance_epsilon"):
+        yield "forward", _method(_gated_norm, module, "forward"), "gated norm"
     elif name.endswith("RMSNorm") and (offset := _offset_of(module)) is not None:
         yield "_isomer_offset", offset, ""
-        yield "forward", types.MethodType(_plain_norm, module), "norm"
+        yield "forward", _method(_plain_norm, module, "forward"), "norm"
     elif name == "RecurrentGemmaRglru":
-        yield "_rnn_scan", types.MethodType(_rnn_scan, module), "RG-LRU"
+        yield "_rnn_scan", _method(_rnn_scan, module, "_rnn_scan"), "RG-LRU"
     elif name == "MiniMaxLightningAttention":
-        yield "forward", types.MethodType(_lightning, module), "lightning attention"
+        yield "forward", _method(_lightning, module, "forward"), "lightning attention"
     elif name == "xLSTMBackend":
-        yield "forward", types.MethodType(_mlstm_backend, module), "mLSTM"
+        yield "forward", _method(_mlstm_backend, module, "forward"), "mLSTM"
     elif type(module).__module__.startswith("transformers."):
         for key in dict.fromkeys(key for own in type(module).__mro__ for key, x in vars(own).items() if callable(x)):
             if key.startswith("__") or not (made := _rebound(getattr(type(module), key))):
                 continue
-            yield key, types.MethodType(made[0], module), ", ".join(sorted(made[1]))
+            yield key, _method(made[0], module, key), ", ".join(sorted(made[1]))
 
 
 # Softmax attention, through the registry of attention functions.
@@ -332,13 +341,13 @@ def _takes_from_registry(module: nn.Module) -> bool:
     return "ALL_ATTENTION_FUNCTIONS" in getattr(getattr(forward, "__code__", None), "co_names", ())
 
 
-def accelerate(model: nn.Module) -> Report:
+def accelerate(model: nn.Module, *, products: bool | None = None) -> Report:
     """Makes a model of transformers use Isomer's laws on the CPU: forward, backward and with its cache. -> what was replaced and what
     was left. restore(model) undoes it.
 
     Gated DeltaNet (qwen3_next, qwen3_5, olmo_hybrid), Kimi Delta Attention, Mamba and Mamba-2 and their hybrids, RG-LRU, lightning
     attention, mLSTM, with the short convolutions and gated norms beside them; softmax attention of every model that goes through the
-    registry of attention functions.
+    registry of attention functions; with `products` (None: where PyTorch's are slow, on CPUs not Intel's) nn.Linear on many rows.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"accelerate: expected a model of PyTorch, got {type(model).__name__}")
@@ -346,14 +355,14 @@ def accelerate(model: nn.Module) -> Report:
     report, before = Report(), {"modules": [], "attention": None}
     changed: dict[int, list[str]] = {}
     for name, module in model.named_modules():
-        for key, value, what in list(_changes(module)):
+        for key, value, what in list(_changes(module, products_are_slow() if products is None else products)):
             if key in vars(module):
                 continue
             object.__setattr__(module, key, value)
             before["modules"].append((module, key))
             changed.setdefault(id(module), []).extend([what] if what else [])
         if type(module).__name__ == "RecurrentGemmaRecurrentBlock":
-            object.__setattr__(module.conv_1d, "forward", types.MethodType(_cut_conv, module.conv_1d))
+            object.__setattr__(module.conv_1d, "forward", _method(_cut_conv, module.conv_1d, "forward"))
             before["modules"].append((module.conv_1d, "forward"))
             changed[id(module.conv_1d)] = ["short convolution"]
         if id(module) in changed:
