@@ -21,7 +21,7 @@ WITH_PYTHON = tools/setup python && tools/python-env build/python-env && \
 
 # PyTorch is 5 GB: its environment is kept outside of the build folder.
 TORCH_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/isomer/torch-env
-TORCH_PACKAGES = torch fla-core transformers matplotlib mypy pandas ml_dtypes
+TORCH_PACKAGES = torch fla-core transformers matplotlib mypy pandas ml_dtypes jax
 
 NODE_MODULES = test web/node_modules/.package-lock.json -nt web/package-lock.json || npm --prefix web ci --ignore-scripts --silent
 

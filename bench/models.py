@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PEERS = ("ort_models", "llama_cpp", "torch_hf")
 # A side whose logits differ by more computes another model; in bf16 peers round what passes between layers as well.
 ERROR_LIMIT = {"float32": 2e-3, "bf16": 0.2}
+EXACT = "isomer_float32"  # Isomer once more: weights in bf16, multiplied in float32
 ROUND_SECONDS = 1.0  # a round repeats a case for about as long
 
 
@@ -49,10 +50,10 @@ class Bench:
     def __init__(self, options):
         self.options = options
         environment = {"ISOMER": os.path.abspath(options.isomer), "ISOMER_BENCH_NPM": os.path.abspath(options.npm)}
-        self.workers = {name: Worker(name, environment) for name in ("isomer", *options.peers)}
+        self.workers = {name: Worker(name, environment) for name in ("isomer", *options.peers)} | {EXACT: Worker("isomer", environment)}
 
     def about(self):
-        found = {name: worker.ask(op="about") for name, worker in self.workers.items()}
+        found = {name: worker.ask(op="about") for name, worker in self.workers.items() if name != EXACT}
         self.close()
         return found
 
@@ -60,34 +61,36 @@ class Bench:
         for worker in self.workers.values():
             worker.close()
 
-    def request(self, case, repeat):
+    def sides(self, case):
+        return [name for name in self.workers if name != EXACT or case["weights"] == "bf16"]
+
+    def request(self, case, side, repeat=1):
         folder = model_files.folder(case["name"], case["weights"], self.options.files)
         files = {"gguf": str(model_files.gguf(folder))} if case["kind"] == "language" and "llama_cpp" in self.workers else {}
-        given = case | {"model": str(folder), "files": files}
+        given = case | {"model": str(folder), "files": files} | {"compute": "float32" if side == EXACT else case["weights"]}
         return {"op": "model", "case": given, "prompt": models_cases.prompt(case), "tokens": models_cases.TOKENS, "repeat": repeat}
 
     def case(self, case):
         """{side: Timing}, Isomer first."""
-        request = self.request(case, 1)
-        for worker in self.workers.values():
-            worker.ask(op="about")  # imports its libraries
-        timings = {name: Timing(worker.ask(**request)) for name, worker in self.workers.items()}
-        ours = timings["isomer"]
+        for side in self.sides(case):
+            self.workers[side].ask(op="about")  # imports its libraries
+        timings = {side: Timing(self.workers[side].ask(**self.request(case, side))) for side in self.sides(case)}
+        ours, exact = timings["isomer"], timings.get(EXACT, timings["isomer"])
         for name, timing in timings.items():
-            if not timing.skip and not ours.skip and name != "isomer":
-                timing.skip = difference(case, timing.first, ours.first)
+            if not timing.skip and not exact.skip and timing is not exact:
+                timing.skip = difference(case, timing.first, exact.first)
         # All repeat as often, so that a round is as long for the fastest.
         alone = [sum(t.first["prefill"]) + sum(t.first["decode"]) for t in timings.values() if not t.skip]
-        request["repeat"] = max(1, round(ROUND_SECONDS / min(alone))) if alone else 1
+        repeat = max(1, round(ROUND_SECONDS / min(alone))) if alone else 1
         for _ in range(0 if ours.skip else self.options.rounds):
-            self.round(case, request, timings)
+            self.round(case, repeat, timings)
         self.close()
         return timings
 
-    def round(self, case, request, timings):
+    def round(self, case, repeat, timings):
         for name, timing in timings.items():
             if not timing.skip:
-                timing.add(self.workers[name].ask(**request))
+                timing.add(self.workers[name].ask(**self.request(case, name, repeat)))
         if (count := timings["isomer"].first["bytes"]) > 0:
             read = self.workers["isomer"].ask(op="read", threads=case["threads"], bytes=count)
             timings["isomer"].reads.append(1e9 * read["gb_per_s"])

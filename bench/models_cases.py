@@ -7,7 +7,7 @@ MODELS = {
 WEIGHTS = ("float32", "bf16")
 TOKENS = 32  # said after a prompt
 
-PREFILL_RATIO = {("torch_hf", "float32"): 1.3, ("torch_hf", "bf16"): 1.3, ("llama_cpp", "float32"): 1.2}
+PREFILL_RATIO = {("torch_hf", "float32"): 1.3, ("torch_hf", "bf16"): 1.3, ("llama_cpp", "float32"): 1.2, ("llama_cpp", "bf16"): 1.2}
 READ_SHARE = 0.9  # of the speed at which as many bytes are read
 FIRST_SECONDS = {("smollm2-135m", "bf16"): 1.0}  # from the start of loading to the first token after the shortest prompt
 

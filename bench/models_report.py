@@ -40,24 +40,25 @@ class Table:
             print(f"{name}: {answer.get('version', answer.get('skip'))}")
         print(f"\nA prompt at once and {models_cases.TOKENS} tokens after it, one at a time: tokens/s as median (best); ratio: their time over "
               "Isomer's; of read: bytes of\nweights and state x tokens/s over the speed of reading as many; seconds to load, and from the start "
-              "of loading to the first token;\nmost memory; error: the largest difference of logits from Isomer's over the largest logit\n")
-        print(f"{'case':<28}{'thr':>3}  {'side':<12}{'prefill':<18}{'ratio':<18}{'decode':<18}{'ratio':<8}{'of read':<16}{'load':<7}"
+              "of loading to the first token;\nmost memory; error: the largest difference of logits from Isomer's in float32 over the largest logit\n")
+        print(f"{'case':<28}{'thr':>3}  {'side':<15}{'prefill':<18}{'ratio':<18}{'decode':<18}{'ratio':<8}{'of read':<16}{'load':<7}"
               f"{'first':<15}{'MiB':<7}error")
 
     def add(self, case, timings):
         ours = timings["isomer"]
+        exact = timings.get("isomer_float32", ours)  # models.EXACT
         self.complete &= ours.skip is None
         for side, timing in timings.items():
-            title = f"{models_cases.name(case):<28}{case['threads']:>3}  {side:<12}"
+            title = f"{models_cases.name(case):<28}{case['threads']:>3}  {side:<15}"
             if timing.skip or not timing.rounds:
                 self.rows.append({"side": side, "skip": timing.skip} | case)
                 print(title + "- " + self.note(f"{side}: {timing.skip}"), flush=True)
                 continue
-            row = self.row(case, side, timing, ours)
+            row = self.row(case, side, timing, ours, exact)
             self.rows.append(row)
             print((title + self.line(row)).rstrip(), flush=True)
 
-    def row(self, case, side, timing, ours):
+    def row(self, case, side, timing, ours, exact):
         # Of the first answer: later on Isomer's process reads other memory, to measure how fast that is.
         row = {"side": side} | case | {name: timing.first[name] for name in ("load", "first", "peak_mib")}
         for part, tokens in (("prefill", case["prompt"]), ("decode", 1)):
@@ -69,7 +70,7 @@ class Table:
             row["bytes"] = timing.first["bytes"]
             row["of_read"] = median(row["bytes"] / median(answer["decode"]) / read for answer, read in zip(timing.rounds, timing.reads))
             row["read_gb_per_s"] = median(timing.reads) / 1e9
-        row["error"] = error(timing.first, ours.first) if side != "isomer" else None
+        row["error"] = error(timing.first, exact.first) if timing is not exact else None
         return row | self.judge(case, side, row)
 
     def judge(self, case, side, row):

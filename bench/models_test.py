@@ -57,17 +57,18 @@ class Sides(unittest.TestCase):
                         "files": {"gguf": str(model_files.gguf(folder))}}
                 request = {"op": "model", "case": case, "prompt": list(range(3, 40)), "tokens": 5, "repeat": 2}
                 answers = {}
-                for name in ("isomer", *peers):
-                    worker = Worker(name, ENVIRONMENT)
+                for name in ("isomer", models.EXACT, *peers):
+                    worker = Worker("isomer" if name == models.EXACT else name, ENVIRONMENT)
                     self.addCleanup(worker.close)
-                    answers[name] = worker.ask(**request)
+                    given = case | {"compute": "float32" if name == models.EXACT else weights}
+                    answers[name] = worker.ask(**request | {"case": given})
             if weights == "bf16":
                 self.assertIn("no bfloat16", answers.pop("ort_models")["skip"])
             for name, answer in answers.items():
                 with self.subTest(side=name, weights=weights):
                     self.assertNotIn("skip", answer)
                     self.assertEqual((len(answer["prefill"]), len(answer["decode"]), len(answer["next"])), (2, 10, 6))
-                    self.assertLess(models_report.error(answer, answers["isomer"]), 2e-3 if weights == "float32" else 0.05)
+                    self.assertLess(models_report.error(answer, answers[models.EXACT]), 2e-3 if weights == "float32" else 0.05)
                     if weights == "float32":
                         self.assertEqual(answer["next"], answers["isomer"]["next"])
 
