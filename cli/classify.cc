@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 #include "cli/command.h"
 #include "cli/report.h"
@@ -75,20 +76,19 @@ Cells cells_of(const TableRow& row) {
 
 /// Rows of one file that have no label, or those of another.
 int classify_table(const LoadedModel& loaded, const Request& request) {
-  TableRows known = read_table(request.table, request.label), asked;
+  TableRows all = read_table(request.table, request.label);
+  TableRows known{.columns = all.columns}, asked{.columns = all.columns};
   std::vector<Index> numbers;
+  for (std::size_t i = 0; i < all.rows.size(); ++i) {
+    TableRows& to = all.labels[i].empty() ? asked : known;
+    if (all.labels[i].empty()) numbers.push_back(Index(i) + 1);
+    to.rows.push_back(std::move(all.rows[i]));
+    to.labels.push_back(std::move(all.labels[i]));
+  }
   if (!request.rows.empty()) {
     asked = read_table(request.rows, request.label, known.columns);
-    for (std::size_t i = 0; i < asked.rows.size(); ++i) numbers.push_back(Index(i) + 1);
-  } else {
-    TableRows all = std::move(known);
-    known = {.columns = all.columns};
-    for (std::size_t i = 0; i < all.rows.size(); ++i) {
-      TableRows& to = all.labels[i].empty() ? asked : known;
-      if (all.labels[i].empty()) numbers.push_back(Index(i) + 1);
-      to.rows.push_back(std::move(all.rows[i]));
-      to.labels.push_back(std::move(all.labels[i]));
-    }
+    numbers.resize(asked.rows.size());
+    std::iota(numbers.begin(), numbers.end(), Index(1));
   }
   if (asked.rows.empty()) throw Error("--table: expected rows without a " + request.label + ", or --rows, got none");
   if (known.rows.empty()) throw Error("--table: expected rows with a " + request.label + ", got none");
@@ -133,7 +133,7 @@ Command classify_command(Options& options) {
   options.add("--text", request->texts, "What to classify; may be repeated").value("TEXT").repeated();
   options.add("--lines", request->lines, "A file with a text a line").value("FILE");
   options.add("--table", request->table, "Rows of numbers (.csv, .tsv, .jsonl), with a class where it is known").value("FILE");
-  options.add("--rows", request->rows, "Rows to classify; else those of the table without a class").value("FILE");
+  options.add("--rows", request->rows, "Rows to classify, in place of those of the table without a class").value("FILE");
   options.add("--label", request->label, "The column of the class").value("NAME");
   options.table(request->output);
   options.threads(request->threads);

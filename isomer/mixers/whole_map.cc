@@ -62,7 +62,9 @@ double error_of(const std::vector<double>& map, const Tensor& v, const Tensor& y
 
 std::vector<double> whole_map(const Law& law, const Tensors& inputs, const Settings& settings, const Tensors& outputs,
                               Index head) {
-  const auto& [name, y] = *outputs.begin();
+  const std::string name(law.outputs().front().name);
+  require(outputs.contains(name), "whole_map", "expected the output ", name);
+  const Tensor& y = outputs.at(name);
   require(y.shape().size() == 4 && y.shape()[0] == 1 && !inputs.contains("offsets"), "whole_map",
           "expected one sequence with heads");
   const Index H = y.shape()[2];

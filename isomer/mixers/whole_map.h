@@ -3,7 +3,7 @@
 // so that no recurrence (dsf.h) says what its weights are: they are found by asking. With the identity for values, which the law
 // is linear in, its outputs are the weights.
 //
-//   const std::vector<double> weights = whole_map(law, call.inputs, call.settings, call.outputs, 1);  // of head 1: [T, S]
+//   const std::vector<double> weights = whole_map(law, inputs, settings, outputs, 1);  // of head 1: [T, S]
 #include <vector>
 
 #include "isomer/base/tensor.h"

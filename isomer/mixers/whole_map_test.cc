@@ -23,7 +23,6 @@ struct Example {
     std::erase_if(inputs, [](const auto& input) { return input.first.starts_with("grad_"); });
     Context context(1);
     outputs = apply(law, {.inputs = inputs, .settings = settings, .form = Form::reference, .context = context});
-    std::erase_if(outputs, [](const auto& output) { return output.first != "o"; });
   }
   [[nodiscard]] std::vector<double> map(Index head) const { return whole_map(law, inputs, settings, outputs, head); }
   [[nodiscard]] double at(const char* name, Index t, Index h, Index i) const {
@@ -41,7 +40,8 @@ TEST(WholeMap, IsThereForEveryCaseOfWholeSequences) {
       if (read_bool(what.settings, "causal", true) || std::ranges::count(what.with, "offsets") > 0) continue;
       SCOPED_TRACE(std::string(law->name()) + " " + what.label);
       const Example x(*law, what);
-      EXPECT_EQ(error_of([&] { EXPECT_EQ(x.map(1).size() % x.inputs.at("q").shape()[1], 0u); }), "no error");
+      const Index last = x.outputs.at("o").shape()[2] - 1;
+      EXPECT_EQ(error_of([&] { EXPECT_EQ(x.map(last).size() % x.inputs.at("q").shape()[1], 0u); }), "no error");
       ++seen;
     }
   EXPECT_GT(seen, 6);

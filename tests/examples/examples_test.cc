@@ -13,10 +13,12 @@
 #include "isomer/laws/attention/attention.h"
 #include "isomer/laws/channel_decay/channel_decay.h"
 #include "isomer/laws/delta/delta.h"
+#include "isomer/laws/random.h"
 #include "isomer/laws/scalar_decay/scalar_decay.h"
 #include "isomer/laws/scan/scan.h"
 #include "isomer/mixers/cost.h"
 #include "isomer/mixers/preset.h"
+#include "isomer/mixers/whole_map.h"
 #include "isomer/nn/schedule.h"
 #include "tests/temporary_folder.h"
 
@@ -169,6 +171,19 @@ TEST(Examples, MixersAndTraining) {
   const double lr = peak * factor(schedule, step);  // step counts from 0
   // end
   EXPECT_EQ(lr, peak);
+}
+
+TEST(Examples, WholeMap) {
+  const Law& law = find_law("attention");
+  const Settings settings{{"causal", "false"}};
+  Tensors inputs = random_inputs(law, {.settings = settings, .sizes = {{"B", 1}, {"T", 5}}}, Type::f64, 1);
+  inputs.erase("grad_o");
+  Context context;
+  const Tensors outputs = apply(law, {.inputs = inputs, .settings = settings, .form = Form::reference, .context = context});
+  // from isomer/mixers/whole_map.h
+  const std::vector<double> weights = whole_map(law, inputs, settings, outputs, 1);  // of head 1: [T, S]
+  // end
+  EXPECT_EQ(weights.size(), 25U);
 }
 
 }  // namespace
