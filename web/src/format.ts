@@ -6,6 +6,9 @@ export const superscript = (n: number): string => [...String(n)].map((c) => SUPE
 
 const minus = (text: string): string => text.replace(/^-/, "−");
 
+/** No line ends within a number. */
+const TIMES = "\u00a0×\u00a0";
+
 /** At most so many significant digits, without zeros at the end. */
 export function num(value: number | null | undefined, digits = 4): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
@@ -18,7 +21,7 @@ export function num(value: number | null | undefined, digits = 4): string {
   const [mantissa = "", exponent = ""] = value.toExponential(Math.min(digits, 3) - 1).split("e");
   const power = "10" + superscript(Number(exponent));
   const factor = String(Number(mantissa));
-  return factor === "1" ? power : minus(factor) + " × " + power;
+  return factor === "1" ? power : minus(factor) + TIMES + power;
 }
 
 /** So many digits that values which differ are written differently, up to six; three at least. */
@@ -26,6 +29,15 @@ export function digitsOf(values: number[]): number {
   const all = [...new Set(values)];
   for (let digits = 3; digits < 6; ++digits) if (new Set(all.map((v) => num(v, digits))).size === all.length) return digits;
   return 6;
+}
+
+/** Numbers of a column or an axis, with as many decimals as the large ones need, more where that is too few; on an axis, where all are `exact`, as any one needs. */
+export function alike(values: number[], digits = 4, exact = false): string[] {
+  const largest = Math.max(...values.map(Math.abs)), leading = exact ? values : values.filter((v) => Math.abs(v) >= largest / 10);
+  const decimals = Math.max(...leading.map((v) => String(Number(v.toPrecision(digits))).split(".")[1]?.length ?? 0));
+  if (largest < 1e-3 || largest >= 1e4 || decimals > 5) return values.map((v) => num(v, digits));
+  const coarse = (v: number) => v === 0 || Math.abs(Number(v.toFixed(decimals)) - v) > 0.05 * Math.abs(v);
+  return values.map((v) => (coarse(v) ? num(v, 2) : minus(v.toFixed(decimals))));
 }
 
 /** Thousands apart by thin spaces. */
@@ -65,6 +77,7 @@ export const typeset = (text: string): string =>
     .replace(/\^(-?\d+)(?![\d/.])/g, (_, power: string) => superscript(Number(power)))
     .replaceAll(">=", "≥")
     .replaceAll("+-", "±")
-    .replace(/(\b\d+|\b[A-Zd]) x (?=(?:\d|[A-Zd]\b))/g, "$1 × ")
-    .replace(/(\d(?:\.\d+)?)e([+-]?\d+)/g, (_, digits: string, power: string) => (digits === "1" ? "" : digits + " × ") + "10" + superscript(Number(power)))
+    .replace(/(\b\d+|\b[A-Zd]) x (?=(?:\d|[A-Zd]\b))/g, `$1${TIMES}`)
+    .replaceAll(" - ", " −\u00a0")
+    .replace(/(\d(?:\.\d+)?)e([+-]?\d+)/g, (_, digits: string, power: string) => (digits === "1" ? "" : digits + TIMES) + "10" + superscript(Number(power)))
     .replace(/(^|[\s[(])-(?=\d)/g, "$1−");

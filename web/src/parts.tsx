@@ -35,8 +35,8 @@ const POWERS = /(\^-?\w+(?:\/\d+)?|\^\([^)]*\)|(?<=\b[A-Za-z])_(?:\w{1,2}\b|\([^
 export function Prose({ text }: { text: string }) {
   return (
     <>
-      {typeset(text).split(POWERS).map((part, i) => {
-        if (i % 2 === 0) return part;
+      {text.split(POWERS).map((part, i) => {
+        if (i % 2 === 0) return typeset(part);
         const inside = part.slice(1).replace(/^\((.*)\)$/, "$1").replace("-", "−");
         return part[0] === "^" ? <sup key={i}>{inside}</sup> : <sub key={i}>{inside}</sub>;
       })}

@@ -127,9 +127,32 @@ test("recall against state leads with every preset, and something stands in its 
     assert.equal(await page.locator("#figures .note").count(), 0);
     const words = (await lead.locator("svg text").allTextContents()).flatMap((text) => text.split(/[ ,]+/));
     assert.deepEqual(names.filter((name) => !words.includes(name)), [], `every preset is named, where many lie together, too: ${width} px`);
+    const above = await lead.locator("svg").evaluate((svg) => {
+      const y = (text) => text.getBoundingClientRect().top, all = [...svg.querySelectorAll("text")], best = y(all.find((text) => text.textContent === "1"));
+      return all.filter((text) => /^(preset-)?\d+$/.test(text.textContent) && y(text) < best - 8).length;
+    });
+    assert.ok(above > 0, `names have room above the best accuracy: ${width} px`);
     await expectWhole(page, width);
     assert.deepEqual(troubles, []);
   }
+});
+
+test("values beside each other have as many decimals, and a summary of the others is none of them", async () => {
+  const path = `${folder}/columns`, base = kept.find((result) => result.figure.series.length === 0);
+  const put = (id, values, more = {}) => writeFileSync(`${path}/${id}.json`, JSON.stringify({ ...base, id, rule: "", published: [], ...more, measured: values.map(([name, value]) => ({ name, value, low: null, high: null, n: 1, unit: "nats" })), figure: { ...base.figure, y: "nats", series: [] } }));
+  mkdirSync(path, { recursive: true });
+  put("columns.decimals", [["width of a", 3.55], ["width of b", 3.374], ["width of c", 0.0078]]);
+  put("columns.summary", [["largest difference", 4], ["a", 4], ["b", 2]]);
+  put("columns.powers", [["a", 2e-4], ["b", 1e-3], ["c", 8e-4]], { statement: "S^-1/b and S^-2, 3e-05" });
+  const { page, troubles } = await open(report("columns.html", path, "--kept", path));
+  const texts = (id) => page.locator(`figure[data-figure="${id}"] svg text`).allTextContents();
+  const decimals = await texts("columns.decimals");
+  assert.ok(["3.55", "3.37", "0.0078", "a", "b", "c"].every((text) => decimals.includes(text)), decimals.join());
+  assert.ok(!(await texts("columns.summary")).includes("largest difference"));
+  const powers = await texts("columns.powers");
+  assert.ok(!powers.some((text) => text.includes("10⁻")), powers.join());
+  assert.deepEqual(await page.locator('article[id="columns.powers"] h3 sup').allInnerTexts(), ["−1", "−2"]);
+  assert.deepEqual(troubles, []);
 });
 
 test("claims can be shown by verdict", async () => {

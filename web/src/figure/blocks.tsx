@@ -1,13 +1,14 @@
 // Bars, matrices, and quantities with their intervals.
 import { scaleBand } from "d3-scale";
-import { digitsOf, num } from "../format.ts";
+import { alike, digitsOf, num } from "../format.ts";
 import { Axes, type Drawing, fitted, Legend, legendRows, Marker } from "./frame.tsx";
 import { axisOf, textWidth } from "./scales.ts";
 import { nameOf, type Point, type Spec } from "./spec.ts";
 import { colour, diverging, sequential, textOn } from "./theme.ts";
 
-/** Of few values those that differ shall look different. */
-const labelDigits = (values: number[]): number => (values.length <= 12 ? digitsOf(values) : 3);
+/** Values beside their marks: of few those that differ shall look different. */
+const labelsOf = (values: number[]): string[] => alike(values, values.length <= 12 ? digitsOf(values) : 3);
+const widest = (labels: string[]): number => Math.max(...labels.map((label) => textWidth(label)));
 const whisker = (p: Point): string => (p.high > p.low ? `  [${num(p.low, 3)}, ${num(p.high, 3)}]` : "");
 
 /** One bar a series: names are read best along lines. */
@@ -16,7 +17,7 @@ function drawNamedBars(spec: Spec, width: number): Drawing {
   const names = spec.series.map((s) => s.name);
   const left = Math.min(width * 0.4, Math.max(...names.map((n) => textWidth(n)))) + 14;
   const bottom = top + row * names.length + 4;
-  const points = spec.series.map((s) => s.points[0]!), digits = labelDigits(points.map((p) => p.y)), right = width - 20 - Math.max(...points.map((p) => textWidth(num(p.y, digits))));
+  const points = spec.series.map((s) => s.points[0]!), labels = labelsOf(points.map((p) => p.y)), right = width - 20 - widest(labels);
   const x = axisOf(points.flatMap((p) => [p.y, p.low, p.high]), { log: false, range: [left, right], room: 70, zero: true });
   const body = (
     <g>
@@ -28,7 +29,7 @@ function drawNamedBars(spec: Spec, width: number): Drawing {
             <text x={left - 8} y={y + row / 2} dy="0.33em" text-anchor="end" fill="var(--ink)">{fitted(names[i]!, left - 10)}</text>
             <rect x={a} y={y + 5} width={Math.max(b - a, 1)} height={row - 10} rx={2} fill={colour(0)} />
             {p.high > p.low && <line x1={x.at(p.low)} x2={x.at(p.high)} y1={y + row / 2} y2={y + row / 2} stroke="var(--ink)" stroke-width={1.5} />}
-            <text x={Math.max(b, x.at(p.high)) + 6} y={y + row / 2} dy="0.33em" fill="var(--muted)">{num(p.y, digits)}</text>
+            <text x={Math.max(b, x.at(p.high)) + 6} y={y + row / 2} dy="0.33em" fill="var(--muted)">{labels[i]}</text>
           </g>
         );
       })}
@@ -145,12 +146,12 @@ const FAR = 20; // rows
 /** Each quantity on a line of its own, with what was published beside it. */
 export function drawIntervals(spec: Spec, width: number): Drawing {
   const names = spec.series.map((s) => s.name), points = spec.series.map((s) => s.points[0]!);
-  const widest = Math.max(...names.map((n) => textWidth(n)));
-  const beside = widest < width * (width >= 460 ? 0.45 : 0.36);
+  const longest = widest(names);
+  const beside = longest < width * (width >= 460 ? 0.45 : 0.36);
   // Of many rows the axis is out of sight at one end.
-  const far = names.length > FAR, row = beside ? 28 : 40, top = far ? 28 : 10, left = beside ? widest + 22 : 34;
-  const digits = labelDigits(points.map((p) => p.x));
-  const right = width - 22 - Math.max(...points.map((p) => textWidth(num(p.x, digits))));
+  const far = names.length > FAR, row = beside ? 28 : 40, top = far ? 28 : 10, left = beside ? longest + 22 : 34;
+  const labels = labelsOf(points.map((p) => p.x));
+  const right = width - 24 - widest(labels);
   const bottom = top + row * names.length;
   const published = names.map((n) => spec.published?.get(n));
   const all = [...points.flatMap((p) => [p.x, p.low, p.high]), ...published.flatMap((v) => (v === undefined ? [] : [v]))];
@@ -168,7 +169,7 @@ export function drawIntervals(spec: Spec, width: number): Drawing {
             {p.high > p.low && <line x1={x.at(p.low)} x2={x.at(p.high)} y1={y} y2={y} stroke={colour(0)} stroke-width={5} stroke-opacity={0.35} stroke-linecap="round" />}
             {published[i] !== undefined && <path d={`M${x.at(published[i]!)},${y - 7}l7,7l-7,7l-7,-7z`} fill="var(--surface)" stroke={colour(1)} stroke-width={1.8} />}
             <Marker i={0} x={x.at(p.x)} y={y} />
-            <text x={right + 10} y={y} dy="0.33em" fill="var(--muted)">{num(p.x, digits)}</text>
+            <text x={right + 14} y={y} dy="0.33em" fill="var(--muted)">{labels[i]}</text>
           </g>
         );
       })}

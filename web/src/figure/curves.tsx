@@ -54,7 +54,8 @@ function Levels({ spec, layout }: { spec: Spec; layout: Layout }) {
   );
 }
 
-interface Layout { area: Area; x: Axis; y: Axis; items: Item[]; direct: boolean; legend: boolean; height: number }
+/** `above`: free room between the label of the axis and the area, for names of dots that lie at its upper edge. */
+interface Layout { area: Area; above: number; x: Axis; y: Axis; items: Item[]; direct: boolean; legend: boolean; height: number }
 
 function layoutOf(spec: Spec, width: number, wanted: number): Layout {
   const items = scatterGroups(spec) ?? itemsOf(spec), points = pointsOf(spec), log = logAxes(spec);
@@ -64,8 +65,9 @@ function layoutOf(spec: Spec, width: number, wanted: number): Layout {
   const grouped = scatterGroups(spec) !== null;
   const direct = !scattered && items.length > 1 && items.length <= 10 && width >= WIDE && longest < width * 0.4;
   const legend = !direct && (grouped || (!alone && (items.length > 1 || (spec.fits ?? false))));
-  const top = 30 + (legend ? legendRows(items, width - 8).height + 8 : 0);
-  const height = wanted + (legend ? top - 30 : 0);
+  const above = alone && spec.series.length > CROWD ? (width < WIDE ? 16 : 44) : 0;
+  const top = 30 + above + (legend ? legendRows(items, width - 8).height + 8 : 0);
+  const height = wanted + top - 30;
   const values = [...points, ...(spec.levels ?? []).map((l) => l.point)].flatMap((p) => [p.y, p.low, p.high]);
   const bottom = height - 46;
   const y = axisOf(values, { log: log.y, range: [bottom, top], room: 34 });
@@ -73,7 +75,7 @@ function layoutOf(spec: Spec, width: number, wanted: number): Layout {
   const right = width - (direct ? longest + 22 : 16);
   const xs = points.map((p) => p.x);
   const x = axisOf(xs, { log: log.x, range: [left + 8, right - 8], room: 44, prefer: scattered ? undefined : xs, exact: !scattered });
-  return { area: { left, right, top, bottom }, x, y, items, direct, legend, height };
+  return { area: { left, right, top, bottom }, above, x, y, items, direct, legend, height };
 }
 
 /** A line that lies on an earlier one is dashed, so that both are seen. */
@@ -158,34 +160,34 @@ export function drawCurves(spec: Spec, width: number, wanted: number): Drawing {
   return { height: layout.height, body, targets: targetsByX(spec, layout), pick: "x", area };
 }
 
-/** Steps through the dots that no other one beats: further left and higher. */
-function frontOf(dots: { x: number; y: number }[]): string {
-  let path = "", height = Infinity;
-  for (const d of [...dots].sort((a, b) => a.x - b.x || a.y - b.y)) {
-    if (d.y >= height) continue;
-    path += path === "" ? `M${d.x},${d.y}` : `H${d.x}V${d.y}`;
-    height = d.y;
-  }
-  return path;
+type Place = { x: number; y: number };
+
+/** The dots that no other one beats: further left and higher. */
+function frontOf(dots: Place[]): Place[] {
+  let height = Infinity;
+  return [...dots].sort((a, b) => a.x - b.x || a.y - b.y).filter((d) => d.y < height && ((height = d.y), true));
 }
+const steps = (front: Place[]): string => front.map(({ x, y }, i) => (i === 0 ? `M${x},${y}` : `H${x}V${y}`)).join("");
+const treads = (front: Place[]) => front.slice(1).map(({ x }, i) => ({ x: front[i]!.x, y: front[i]!.y - 1, w: x - front[i]!.x, h: 2 }));
 
 export function drawScatter(spec: Spec, width: number, wanted: number): Drawing {
   const layout = layoutOf(spec, width, wanted + (spec.series.length > CROWD ? 160 : 60));
-  const { area, x, y } = layout;
+  const { area, x, y } = layout, room = { ...area, top: area.top - layout.above };
   const alone = spec.series.every((s) => s.points.length === 1), groups = scatterGroups(spec);
   // With many series colours tell nothing apart; groups do, and names.
   const look = (i: number) => (groups ? groups.findIndex((g) => g.name === (spec.series[i]!.group ?? "")) : spec.series.length > COLOURS ? 0 : i);
   const dots = spec.series.flatMap((s, i) => s.points.map((p) => ({ x: x.at(p.x), y: y.at(p.y), name: s.name, p, i })));
   const whiskers = dots.filter((d) => d.p.high > d.p.low).map((d) => ({ x: d.x - 1, y: y.at(d.p.high), w: 2, h: y.at(d.p.low) - y.at(d.p.high) }));
+  const front = spec.front ? frontOf(dots) : [];
   const { numbers: shown, lines } = alone && dots.length > CROWD && width < WIDE ? numbered(dots, width - 16) : { numbers: dots, lines: [] };
   const body = (
     <g>
       {layout.legend && <Legend items={layout.items} width={width - 8} lines={false} />}
-      <Axes area={area} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
-      {spec.front && <path d={frontOf(dots)} fill="none" stroke="var(--muted)" stroke-width={1.4} stroke-dasharray="5 4" />}
+      <Axes area={room} x={x} y={y} xLabel={spec.x} yLabel={spec.y} />
+      {spec.front && <path d={steps(front)} fill="none" stroke="var(--muted)" stroke-width={1.4} stroke-dasharray="5 4" />}
       {dots.map((d) => d.p.high > d.p.low && <line key={`w${d.i},${d.x}`} x1={d.x} x2={d.x} y1={y.at(d.p.low)} y2={y.at(d.p.high)} stroke={colour(look(d.i))} stroke-opacity={0.45} stroke-width={1.5} />)}
       {dots.map((d) => <Marker key={`${d.i},${d.x},${d.y}`} i={look(d.i)} x={d.x} y={d.y} />)}
-      {alone && blocksOf(shown, whiskers, area).map((block) => <Names key={block.dots[0]!.name} block={block} look={(d) => look(d.i)} />)}
+      {alone && blocksOf(shown, [...whiskers, ...treads(front)], room).map((block) => <Names key={block.dots[0]!.name} block={block} look={(d) => look(d.i)} />)}
       <Lines lines={lines} x={8} y={layout.height} />
     </g>
   );

@@ -19,7 +19,12 @@ export function Marker({ i, x, y, hollow = false }: { i: number; x: number; y: n
 }
 
 /** A text as far as there is room. */
-export const fitted = (text: string, most: number, size = 12): string => (textWidth(text, size) <= most ? text : text.slice(0, Math.max(3, Math.floor(most / (0.566 * size)) - 1)) + "…");
+export function fitted(text: string, most: number, size = 12): string {
+  if (textWidth(text, size) <= most) return text;
+  let end = text.length - 1;
+  while (end > 3 && textWidth(text.slice(0, end) + "…", size) > most) --end;
+  return text.slice(0, end).trimEnd() + "…";
+}
 
 export function Axes({ area, x, y, xLabel, yLabel }: { area: Area; x: Axis; y: Axis | null; xLabel: string; yLabel: string }) {
   return (
@@ -46,7 +51,7 @@ export function Axes({ area, x, y, xLabel, yLabel }: { area: Area; x: Axis; y: A
 /** A name and the number of its series, which decides how it looks. */
 export interface Item { name: string; i: number }
 
-/** Names in rows, as many in one as fit. */
+/** Names in rows: as many in one as fit, or one in each where most need a row of their own. */
 export function legendRows(items: Item[], width: number): { rows: (Item & { x: number })[][]; height: number } {
   const rows: (Item & { x: number })[][] = [[]];
   let x = 0;
@@ -59,6 +64,7 @@ export function legendRows(items: Item[], width: number): { rows: (Item & { x: n
     rows.at(-1)!.push({ name, i, x });
     x += needed;
   });
+  if (rows.length > 2 && rows.slice(0, -1).some((row) => row.length === 1)) return { rows: items.map((item) => [{ ...item, x: 0 }]), height: items.length * 20 };
   return { rows, height: rows.length * 20 };
 }
 

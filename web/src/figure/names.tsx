@@ -39,7 +39,7 @@ export function blocksOf<D extends Dot>(dots: D[], whiskers: Box[], area: Area):
     for (let y = area.top - 6; y + h <= area.bottom; y += STEP)
       for (let x = area.left + 2; x + w <= area.right + 8; x += STEP) {
         const box = { x, y, w, h };
-        const cost = distance(box, middle) + (x > middle.x ? 0 : 2) + 25 * whiskers.filter((one) => meet(one, box)).length;
+        const cost = distance(box, middle) + (x > middle.x ? 0 : 5) + 25 * whiskers.filter((one) => meet(one, box)).length;
         if (cost < least && !taken.some((other) => meet(other, box))) [best, least] = [box, cost];
       }
     if (best) {

@@ -1,6 +1,6 @@
 // Axes: where a value stands, and which values are named.
 import { scaleLinear, scaleLog } from "d3-scale";
-import { num, superscript } from "../format.ts";
+import { alike, num, superscript } from "../format.ts";
 
 export interface Tick { value: number; label: string }
 export interface Axis { at: (value: number) => number; ticks: Tick[]; log: boolean; domain: [number, number] }
@@ -39,7 +39,7 @@ const distinct = (values: number[]): number[] => [...new Set(values)].sort((a, b
 /** Values that were chosen by doubling or the like stand evenly on a logarithmic axis. */
 export function geometric(values: number[]): boolean {
   const all = distinct(values);
-  if (all.length < 4 || all[0]! <= 0 || all.at(-1)! / all[0]! < 8) return false;
+  if (all.length < 3 || all[0]! <= 0 || all.at(-1)! / all[0]! < 8) return false;
   const ratios = all.slice(1).map((v, i) => v / all[i]!);
   return Math.min(...ratios) > 1.3 && Math.max(...ratios) / Math.min(...ratios) < 2.6;
 }
@@ -66,9 +66,15 @@ export function axisOf(values: number[], options: AxisOptions): Axis {
   const scale = scaleLinear([low, high], range);
   if (!prefer && !options.exact) scale.nice(Math.min(count, 6));
   const at = (v: number) => scale(v);
-  const ticks = preferred(prefer, at, room) ?? scale.ticks(Math.min(count, 6)).map((value) => ({ value, label: num(value) }));
+  const ticks = preferred(prefer, at, room) ?? named(scale.ticks(Math.min(count, 6)));
   const [a = low, b = high] = scale.domain();
   return { at, ticks, log: false, domain: [a, b] };
+}
+
+/** Of one axis not some as decimals and others as powers of ten. */
+function named(values: number[]): Tick[] {
+  const told = values.map((value) => num(value)), labels = told.some((label) => /10[⁻⁰-⁹]/.test(label)) ? alike(values, 6, true) : told;
+  return values.map((value, i) => ({ value, label: labels[i]! }));
 }
 
 function preferred(prefer: number[] | undefined, at: (v: number) => number, room: number): Tick[] | null {

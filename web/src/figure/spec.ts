@@ -1,6 +1,6 @@
 // A figure as data: what it shows, apart from how it is drawn.
 import type { FigureData, Measured, Num, Result } from "../data.ts";
-import { digitsOf, num } from "../format.ts";
+import { alike, digitsOf, num } from "../format.ts";
 import { csvCell } from "./saving.tsx";
 
 export interface Point { x: number; y: number; low: number; high: number }
@@ -23,7 +23,7 @@ export interface Spec {
   levels?: { name: string; point: Point }[];
   /** With a line through the points that no other one beats by less x and more y. */
   front?: boolean;
-  /** Asked for by a control of the page. */
+  /** Values go up a logarithmic axis. */
   logY?: boolean;
 }
 
@@ -60,23 +60,32 @@ const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${tex
 /** What to see first: the largest and the smallest. */
 function extremes(all: { name: string; value: number }[]): string {
   const sorted = [...all].sort((a, b) => b.value - a.value), most = sorted[0]!, least = sorted.at(-1)!;
-  const digits = digitsOf([most.value, least.value]);
-  const told = (one: { name: string; value: number }) => `“${one.name}” (${num(one.value, digits)})`;
+  const sizes = [most.value, least.value], [large, small] = alike(sizes, digitsOf(sizes));
   if (most.value === least.value) return `all are ${num(most.value, 3)}`;
-  return `${told(most)} is the largest and ${told(least)} the smallest`;
+  return `“${most.name}” (${large}) is the largest and “${least.name}” (${small}) the smallest`;
 }
 
+const WIDE = 20; // how far apart amounts are that ask for a logarithmic axis
 const MANY = 12; // quantities that are found faster in order
 
-/** What all names end with after a comma says nothing in a figure. */
-function withoutSharedEnd(names: string[]): string[] {
-  const end = /, [^,]*$/.exec(names[0] ?? "")?.[0];
-  return end && names.length > 1 && names.every((name) => name.endsWith(end)) ? names.map((name) => name.slice(0, -end.length)) : names;
+/** What all names end with after a comma, or begin with before "of", says nothing in a figure. */
+function withoutShared(names: string[]): string[] {
+  const end = /, [^,]*$/.exec(names[0] ?? "")?.[0], start = /^.*? of /.exec(names[0] ?? "")?.[0];
+  if (names.length < 2) return names;
+  if (end && names.every((name) => name.endsWith(end))) return names.map((name) => name.slice(0, -end.length));
+  return start && names.every((name) => name.startsWith(start)) ? names.map((name) => name.slice(start.length)) : names;
+}
+
+/** Without what is but the largest or the least of the others. */
+function withoutSummary(all: Measured[]): Measured[] {
+  const rest = all.filter((m) => !/^(largest|least|smallest) /.test(m.name) || !all.some((other) => other !== m && other.value === m.value));
+  return rest.length >= 2 ? rest : all;
 }
 
 function intervalsOf(result: Result, shown: Measured[]): Spec {
+  shown = withoutSummary(shown);
   if (shown.length > MANY) shown = [...shown].sort((a, b) => b.value! - a.value!);
-  const names = withoutSharedEnd(shown.map((m) => m.name)), all = publishedOf(result);
+  const names = withoutShared(shown.map((m) => m.name)), all = publishedOf(result);
   const published = new Map(shown.flatMap((m, i) => (all.has(m.name) ? [[names[i]!, all.get(m.name)!] as const] : [])));
   const series = shown.map((m, i) => ({ name: names[i]!, points: [{ x: m.value!, y: 0, low: m.low ?? m.value!, high: m.high ?? m.value! }] }));
   const seeds = shown.some((m) => m.n > 1) ? ", with their intervals over seeds" : "";
@@ -103,7 +112,9 @@ export function specOf(result: Result): Spec | null {
     return m && m.value !== null ? [{ name, point: { x: 0, y: m.value, low: m.low ?? m.value, high: m.high ?? m.value } }] : [];
   });
   const fits = kind === "loglog" && /\bslope/.test(result.rule);
-  return { kind, x: figure.x, y: figure.y, series, caption, fits, levels, front: figure.front, names: figure.names, published: figure.names && publishedOf(result) };
+  // Perplexities and the like: beside the largest the others would be one line.
+  const sizes = series.flatMap((s) => s.points.flatMap((p) => [p.y, p.low])), logY = kind === "lines" && series.length > 1 && Math.min(...sizes) >= 1 && Math.max(...sizes) > WIDE * Math.min(...sizes);
+  return { kind, logY, x: figure.x, y: figure.y, series, caption, fits, levels, front: figure.front, names: figure.names, published: figure.names && publishedOf(result) };
 }
 
 /** What a picture says in words, for those who do not see it. */

@@ -94,7 +94,7 @@ export function Figure({ spec, name, title, height }: { spec: Spec; name: string
   return (
     <figure class="figure" data-figure={name} data-kind={spec.kind}>
       {title && <p class="figure-title">{title}</p>}
-      <div class="canvas" ref={ref} style={{ minHeight: 120 }}>
+      <div class="canvas" ref={ref} style={drawing ? {} : { minHeight: 120 }}>
         {plot}
         {drawing && <Pointing drawing={drawing} width={width} />}
       </div>
