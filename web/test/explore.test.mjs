@@ -114,10 +114,23 @@ test("a mixer of whole sequences has a whole map and no state", async () => {
   assert.equal(view.matrix.flat().length, 13 * 13);
   assert.equal(await panel.locator("svg.plot").first().locator("rect title").count(), 13 * 13);
   assert.equal(await panel.locator(".state").count(), 0);
+  assert.match(await panel.locator(".part-4").innerText(), /There is none/);
   assert.match(await panel.locator(".horizon").innerText(), /whole sequence at once/);
   assert.match(await panel.locator(".change figcaption").innerText(), /before and behind it move/);
   assert.equal(await panel.locator(".problem").count(), 0);
   await expectAccessible(page, "whole sequences");
+  assert.deepEqual(troubles, []);
+});
+
+test("the chosen row of a large map is marked as far as it goes", async () => {
+  const { page, troubles } = await openExplorer();
+  await page.getByRole("button", { name: "128 words" }).click();
+  await settled(page);
+  const panel = side(page, "right"), share = () => panel.locator(".large-map").evaluate((map) => map.querySelector(".row-mark").clientWidth / map.clientWidth);
+  assert.ok(Math.abs((await share()) - 65 / 128) < 0.02);
+  await panel.locator('[data-option="causal"] input').uncheck();
+  await settled(page);
+  assert.ok((await share()) > 0.98, "of whole sequences, the whole row");
   assert.deepEqual(troubles, []);
 });
 

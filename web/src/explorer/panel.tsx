@@ -16,6 +16,11 @@ const LATER = 120; // milliseconds
 
 /** Tokens of a model may be spaces and ends of lines. */
 const visible = (word: string): string => word.replaceAll(" ", "␣").replaceAll("\n", "⏎") || "∅";
+/** A space at the end of every one, as of numbers, says nothing. */
+function visibleWords(words: string[]): string[] {
+  const ended = words.every((word) => word.length > 1 && word.endsWith(" "));
+  return words.map((word) => visible(ended ? word.slice(0, -1) : word));
+}
 
 function rowsOf(view: HeadView, own: boolean): number[][] {
   const rows = view.matrix.map((row) => row.map((v) => v ?? 0));
@@ -34,7 +39,7 @@ function Map({ view, words, token, choose, name, side, streaming, own }: { view:
   return (
     <>
       <div class="large-map">
-        <Pixels rows={T} columns={T} colour={(t, s) => (rows[t]?.[s] === undefined ? null : fill(t, rows[t]![s]!))} label={label} mark={token} choose={choose}
+        <Pixels rows={T} columns={T} colour={(t, s) => (rows[t]?.[s] === undefined ? null : fill(t, rows[t]![s]!))} label={label} mark={token} marked={rows[token]?.length} choose={choose}
           say={(t, s) => (rows[t]?.[s] === undefined ? "" : weightText(words, t, s, rows[t]![s]!))} />
       </div>
       {tools}
@@ -85,7 +90,7 @@ function Change({ question, words, side, view, choose }: { question: Question; w
       {data && (
         <>
           <Sentence words={words} row={data.moved.map((v) => v ?? 0)} token={data.token} choose={choose} />
-          <Figure name={`${side}.influence`} height={170} spec={{ kind: "lines", x: "token", y: "how far the output moves", caption: `“${data.word}” becomes “${data.other}”: ${view.view.causal ? "outputs before it stay, later ones move" : "outputs before and behind it move"}, over their mean size.`, series: [line("moved", data.moved)] }} />
+          <Figure name={`${side}.influence`} height={170} spec={{ kind: "lines", x: "token", y: "how far the output moves", caption: `“${visible(data.word.trim() || data.word)}” becomes “${visible(data.other.trim() || data.other)}”: ${view.view.causal ? "outputs before it stay, later ones move" : "outputs before and behind it move"}, over their mean size.`, series: [line("moved", data.moved)] }} />
         </>
       )}
     </section>
@@ -143,7 +148,7 @@ export function Panel({ shared, start, side }: { shared: Shared; start: string |
 }
 
 function Looks({ shared, mixer, view, asked, side }: { shared: Shared; mixer: ReturnType<typeof useMixer>; view: View; asked: Question; side: string }) {
-  const words = view.words.map(visible), token = Math.min(shared.token, words.length - 1), head = view.view;
+  const words = visibleWords(view.words), token = Math.min(shared.token, words.length - 1), head = view.view;
   useEffect(() => shared.tell(words.length), [words.length]);
   const changed = Object.entries(view.changed);
   // A control shows what was chosen, also before the answer to it is there.
@@ -169,7 +174,7 @@ function Looks({ shared, mixer, view, asked, side }: { shared: Shared; mixer: Re
       </div>
       {view.options.length > 0 && <section class="part-2" aria-label={`options of ${view.preset}`}><h3>Options</h3><OptionControls options={view.options.map((o) => ({ ...o, value: wanted(o) }))} T={words.length} side={side} change={mixer.set} /></section>}
       <section class="part-3" aria-label={`equations of ${view.preset}`}><h3>Equations</h3><Equations lines={view.equations} question={at} head={view.layers[view.layer]!.heads[view.head]!.head} words={words} /></section>
-      {head.causal && <StateView question={at} words={words} name={view.preset} side={side} />}
+      {head.causal ? <StateView question={at} words={words} name={view.preset} side={side} /> : <section class="part-4" aria-label={`no state of ${view.preset}`}><h3>The state</h3><p class="note">There is none: every output is computed from the whole sequence.</p></section>}
       <Change question={at} words={words} side={side} view={view} choose={shared.choose} />
     </>
   );

@@ -2,11 +2,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { num } from "../format.ts";
 
-interface Picture { rows: number; columns: number; colour: (row: number, column: number) => string | null; label?: string; say?: (row: number, column: number) => string; choose?: (row: number) => void; mark?: number; height?: number }
+interface Picture { rows: number; columns: number; colour: (row: number, column: number) => string | null; label?: string; say?: (row: number, column: number) => string; choose?: (row: number) => void; mark?: number; marked?: number; height?: number }
 
 const bytes = (hex: string): [number, number, number] => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)) as [number, number, number];
 
-export function Pixels({ rows, columns, colour, label, say, choose, mark, height }: Picture) {
+export function Pixels({ rows, columns, colour, label, say, choose, mark, marked = columns, height }: Picture) {
   const ref = useRef<HTMLCanvasElement>(null);
   const [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null);
   useEffect(() => {
@@ -31,7 +31,7 @@ export function Pixels({ rows, columns, colour, label, say, choose, mark, height
   return (
     <div class="pixels" style={{ height: height && `${height}px` }}>
       <canvas ref={ref} width={columns} height={rows} role={label ? "img" : undefined} aria-label={label} aria-hidden={label === undefined} onPointerMove={say && point} onPointerLeave={() => setTip(null)} onClick={choose && ((e) => choose(place(e)[0]))} style={{ cursor: choose && "pointer" }} />
-      {mark !== undefined && mark < rows && <div class="row-mark" style={{ top: `${(100 * mark) / rows}%`, height: `${100 / rows}%`, width: `${(100 * (mark + 1)) / columns}%` }} />}
+      {mark !== undefined && mark < rows && <div class="row-mark" style={{ top: `${(100 * mark) / rows}%`, height: `${100 / rows}%`, width: `${(100 * marked) / columns}%` }} />}
       {tip && <div class="tip" style={{ top: Math.max(0, tip.y - 34), ...(tip.x > 200 ? { right: `calc(100% - ${tip.x - 6}px)` } : { left: tip.x + 10 }) }}>{tip.text}</div>}
     </div>
   );

@@ -29,10 +29,10 @@ export function MapKey({ own, setOwn }: { own: boolean; setOwn: (own: boolean) =
 function ShadeLegend() {
   const width = 140, steps = 30;
   return (
-    <Svg width={width + 180} height={32} label="Colours of the maps: weights over the largest of their row, from −1 over 0 to 1.">
-      {Array.from({ length: steps }, (_, i) => <rect key={i} x={12 + (width * i) / steps} width={width / steps + 0.5} height={12} fill={diverging((i + 0.5) / steps)} />)}
-      {["−1", "0", "1"].map((text, i) => <text key={text} x={12 + (width * i) / 2} y={27} font-size="11" text-anchor="middle" fill="var(--muted)">{text}</text>)}
-      <text x={width + 24} y={10} font-size="11" fill="var(--ink)">over the largest of its row</text>
+    <Svg width={width + 190} height={36} label="Colours of the maps: weights over the largest of their row, from −1 over 0 to 1.">
+      {Array.from({ length: steps }, (_, i) => <rect key={i} x={12 + (width * i) / steps} y={5} width={width / steps + 0.5} height={12} fill={diverging((i + 0.5) / steps)} />)}
+      {["−1", "0", "1"].map((text, i) => <text key={text} x={12 + (width * i) / 2} y={31} font-size="11" text-anchor="middle" fill="var(--muted)">{text}</text>)}
+      <text x={width + 24} y={16} font-size="12" fill="var(--ink)">over the largest of its row</text>
     </Svg>
   );
 }
@@ -65,8 +65,10 @@ export function AttentionMap({ words, rows, label, token, choose, cell = 22 }: M
         <g key={t} onClick={choose && (() => choose(t))} style={choose && { cursor: "pointer" }}>
           <text x={left - 6} y={cell * (t + 0.5)} dy="0.33em" font-size="11" text-anchor="end" fill={t === token ? "var(--ink)" : "var(--muted)"} font-weight={t === token ? 700 : 400}>{words[t]}</text>
           {row.map((v, s) => <rect key={s} x={left + cell * s} y={cell * t} width={cell - 1} height={cell - 1} fill={fill(t, v)}><title>{`${words[t]} ← ${words[s]}: ${num(v, 3)}`}</title></rect>)}
-          {t === token && <rect x={left - 1} y={cell * t - 1} width={cell * row.length + 1} height={cell + 1} fill="none" stroke="var(--ink)" stroke-width={1.5} />}
         </g>
+      ))}
+      {token !== undefined && rows[token] && ["#ffffff", "#111111"].map((stroke, i) => (
+        <rect key={stroke} x={left - 1} y={cell * token - 1} width={cell * rows[token]!.length + 1} height={cell + 1} fill="none" stroke={stroke} stroke-width={i === 0 ? 4 : 1.8} pointer-events="none" />
       ))}
       {words.slice(0, T).map((word, s) => (
         <text key={s} transform={`translate(${left + cell * (s + 0.5)},${cell * T + 6}) rotate(-90)`} dy="0.33em" font-size="11" text-anchor="end" fill="var(--muted)">{word}</text>
