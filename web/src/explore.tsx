@@ -88,7 +88,7 @@ function Panel({ mixers, name, setName, label, look, own, token, choose }: Panel
   const picture = `${look === "weights" ? "effective attention" : "influence"} of ${mixer.preset}: rows are outputs, columns inputs`;
   return (
     <div class="panel" data-preset={mixer.preset}>
-      <div class="controls">
+      <div class="controls part-0">
         <label>{label} <select value={mixer.preset} onChange={(e) => setName(e.currentTarget.value)}>
           {laws.map((law) => <optgroup key={law} label={law}>{mixers.filter((m) => m.law === law).map((m) => <option key={m.preset} value={m.preset}>{m.preset}</option>)}</optgroup>)}
         </select></label>
@@ -98,17 +98,19 @@ function Panel({ mixers, name, setName, label, look, own, token, choose }: Panel
           </select></label>
         )}
       </div>
-      <p class="summary">{mixer.summary} <span class="quiet">({mixer.source})</span></p>
-      <AttentionMap words={mixer.words} rows={rows} token={token} choose={choose} label={picture} />
-      <MapTools words={mixer.words} rows={rows} label={picture} name={`${label}.${mixer.preset}.${look}`} />
-      <Sentence words={mixer.words} row={rows[token] ?? []} token={token} choose={choose} />
-      <p class="note">
-        <Horizon head={head} />
-        {head.averaged && look === "weights" && " Channels have maps of their own: these are means of absolute values."}
-      </p>
-      {head.eigenvalues && <Figure spec={planeSpec(head.eigenvalues, `of ${mixer.preset} at the last word`)} name={`${label}.${mixer.preset}.eigenvalues`} />}
-      {curves(head, mixer.preset).map((spec) => <Figure key={spec.y} spec={spec} name={`${label}.${mixer.preset}.${spec.y.split(" ")[0]}`} height={190} />)}
-      <details><summary>equations and options</summary>
+      <div class="part-1">
+        <p class="summary">{mixer.summary} <span class="quiet">({mixer.source})</span></p>
+        <AttentionMap words={mixer.words} rows={rows} token={token} choose={choose} label={picture} />
+        <MapTools words={mixer.words} rows={rows} label={picture} name={`${label}.${mixer.preset}.${look}`} />
+        <Sentence words={mixer.words} row={rows[token] ?? []} token={token} choose={choose} />
+        <p class="note">
+          <Horizon head={head} />
+          {head.averaged && look === "weights" && " Channels have maps of their own: these are means of absolute values."}
+        </p>
+      </div>
+      <div class="part-2">{head.eigenvalues && <Figure spec={planeSpec(head.eigenvalues, `of ${mixer.preset} at the last word`)} name={`${label}.${mixer.preset}.eigenvalues`} />}</div>
+      {curves(head, mixer.preset).map((spec, i) => <div key={spec.y} class={`part-${3 + i}`}><Figure spec={spec} name={`${label}.${mixer.preset}.${spec.y.split(" ")[0]}`} height={190} /></div>)}
+      <details class="part-6"><summary>equations and options</summary>
         <pre>{mixer.equations.join("\n")}</pre>
         <dl class="options">{mixer.options.map((o) => <><dt key={o.name}>{o.name} = {o.value}</dt><dd>{o.help}</dd></>)}</dl>
       </details>

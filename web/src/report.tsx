@@ -140,16 +140,16 @@ export function Report({ data }: { data: StudyData }) {
           </p>
           <Problems all={data.problems} />
           <Counts claims={claims} />
-          <Mosaic sources={sources} />
           <p class="note">
             <b>Holds</b>: the whole interval over seeds says so. <b>Fails</b>: the whole interval says the opposite, which is a result like any other. <b>Undecided</b>: neither. <a href="#made">What the interval is worth</a>
           </p>
         </header>
+        <Leads claims={claims} />
         {painted && (
           <>
-            <Leads claims={claims} />
             <section id="claims" aria-labelledby="claims-title">
               <h2 id="claims-title">All claims</h2>
+              <Mosaic sources={sources} />
               <Claims sources={sources} />
             </section>
             {data.mixers.length > 0 && <Explore mixers={data.mixers} />}

@@ -59,6 +59,7 @@ test("figures and verdicts lead, and the page is whole without them", async () =
   assert.equal(await page.locator("#figures article").count(), 3);
   const sections = await page.locator("main > section").evaluateAll((all) => all.map((section) => section.id));
   assert.deepEqual(sections.slice(0, 3), ["figures", "claims", "explore"]);
+  assert.ok((await page.locator("#figures svg.plot").first().boundingBox()).y < 900, "a figure is on the first screen");
   assert.match(await page.locator(".lede").innerText(), /results that are kept with the program/);
   assert.match(await page.locator(".lede").innerText(), /measurable statements of 8 sources, and \d+ about all mixers beside each other/);
   assert.match(await page.locator('figure[data-figure="softmax-rnn.orders"] svg').textContent(), /softmax \d/, "softmax is a line across the orders");
