@@ -1,6 +1,5 @@
 // isomer classify: which class a text is of, by a trained classifier, or a row of a table, by the rows whose class is known.
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <numeric>
 
@@ -8,6 +7,7 @@
 #include "cli/report.h"
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
+#include "isomer/models/prompt.h"
 #include "isomer/models/table_rows.h"
 
 namespace isomer::cli {
@@ -48,11 +48,8 @@ Row classified(const LoadedModel& loaded, const std::string& text, Context& cont
   Tape<float> tape(context, Record::no);
   const Var<float> logits = loaded.model.logits(tape, {.B = 1, .T = Index(tokens.size()), .tokens = tokens}).logits;
   const std::span<const float> all(logits.value.data, std::size_t(logits.value.size()));
-  const auto best = std::ranges::max_element(all);
-  double sum = 0;
-  for (const float logit : all) sum += std::exp(double(logit - *best));
-  const auto label = std::size_t(best - all.begin());
-  return {text, config.labels.empty() ? std::to_string(label) : config.labels[label], 1 / sum};
+  const auto label = std::size_t(likeliest(all));
+  return {text, config.labels.empty() ? std::to_string(label) : config.labels[label], probability_of(Index(label), all)};
 }
 
 /// A row of a table.
@@ -116,7 +113,10 @@ int classify_request(const Request& request) {
   if (kind == ModelKind::table && request.table.empty()) throw Error("expected --table, got none");
   if (kind != ModelKind::table && !request.table.empty())
     throw Error(request.model + ": expected a model of tables for --table, got a " + std::string(name_of(kind)));
+  if (kind == ModelKind::table && !(request.texts.empty() && request.lines.empty()))
+    throw Error("expected --text and --lines for a model of texts, got them for one of tables");
   if (kind == ModelKind::table) return classify_table(*loaded, request);
+  if (!request.rows.empty()) throw Error("--rows: expected it beside --table, got it alone");
   if (!loaded->tokenizer || (kind != ModelKind::classifier && kind != ModelKind::encoder))
     throw Error(request.model + ": expected a classifier of texts, got a " + std::string(name_of(kind)));
   Context context(request.threads);
@@ -137,7 +137,8 @@ Command classify_command(Options& options) {
   options.add("--label", request->label, "The column of the class").value("NAME");
   options.table(request->output);
   options.threads(request->threads);
-  options.footer("Example:\n  isomer classify runs/mail --text \"You have won\" --lines inbox.txt --csv");
+  options.footer("Example:\n  isomer classify runs/mail --text \"You have won\" --lines inbox.txt --csv\n"
+      "  isomer classify tabpfn --table known.csv --label species --rows asked.csv");
   return [request] { return classify_request(*request); };
 }
 

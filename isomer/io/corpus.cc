@@ -48,8 +48,9 @@ std::string text_of_value(const Json& value, const std::string& field, const Pla
   return value.dump();
 }
 
-std::vector<Record> parse_lines(std::string_view text, const std::string& name, std::span<const std::string> fields) {
-  std::vector<Record> records;
+/// `read(record, place)` of every line that is not blank.
+template <class Read>
+void for_each_line(std::string_view text, const std::string& name, Read read) {
   Place place{name, 0};
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -59,6 +60,13 @@ std::vector<Record> parse_lines(std::string_view text, const std::string& name, 
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const Json json = Json::parse(line, name + ":" + std::to_string(place.line));
     place.require(json.is_object(), "expected an object, got ", json.dump());
+    read(json, place);
+  }
+}
+
+std::vector<Record> parse_lines(std::string_view text, const std::string& name, std::span<const std::string> fields) {
+  std::vector<Record> records;
+  for_each_line(text, name, [&](const Json& json, const Place& place) {
     Record& record = records.emplace_back();
     for (const std::string& field : fields) {
       const Json* value = json.find(field);
@@ -69,8 +77,27 @@ std::vector<Record> parse_lines(std::string_view text, const std::string& name, 
       }
       record.push_back(text_of_value(*value, field, place));
     }
-  }
+  });
   return records;
+}
+
+/// The members of the first record, of every record.
+NamedRecords parse_all_lines(std::string_view text, const std::string& name) {
+  constexpr std::size_t kMostValues = std::size_t{1} << 26;  // lines may be shorter than what they stand for
+  NamedRecords all;
+  for_each_line(text, name, [&](const Json& json, const Place& place) {
+    if (all.rows.empty())
+      for (const auto& member : json.members()) all.names.push_back(member.first);
+    place.require((all.rows.size() + 1) * all.names.size() <= kMostValues, "expected at most ", kMostValues, " values");
+    Record& record = all.rows.emplace_back(all.names.size());
+    for (std::size_t i = 0; i < all.names.size(); ++i)
+      if (const Json* value = json.find(all.names[i]); value != nullptr && *value != Json())
+        record[i] = text_of_value(*value, all.names[i], place);
+    for (const auto& member : json.members())
+      place.require(std::ranges::find(all.names, member.first) != all.names.end(), "expected fields of the first record, which are ",
+                    listed(all.names), ", got ", member.first);
+  });
+  return all;
 }
 
 /// Rows of values, of which some are between quotes and may hold separators, ends of lines and doubled quotes.
@@ -120,10 +147,19 @@ class Rows {
   std::size_t at_ = 0, line_ = 1;
 };
 
+/// `read(row)` of every row below that of the names.
+template <class Read>
+void for_each_row(Rows& rows, const Record& names, Read read) {
+  for (Record row; rows.next(row);) {
+    rows.place().require(row.size() == names.size(), "expected ", names.size(), " values, got ", row.size());
+    read(std::move(row));
+  }
+}
+
 std::vector<Record> parse_rows(std::string_view text, char separator, const std::string& name,
                                std::span<const std::string> fields) {
   Rows rows(text, separator, name);
-  Record names, row;
+  Record names;
   (void)rows.next(names);
   std::vector<std::size_t> columns;
   for (const std::string& field : fields) {
@@ -132,12 +168,19 @@ std::vector<Record> parse_rows(std::string_view text, char separator, const std:
     columns.push_back(std::size_t(found - names.begin()));
   }
   std::vector<Record> records;
-  while (rows.next(row)) {
-    rows.place().require(row.size() == names.size(), "expected ", names.size(), " values, got ", row.size());
+  for_each_row(rows, names, [&](Record row) {
     Record& record = records.emplace_back();
     for (const std::size_t column : columns) record.push_back(row[column]);
-  }
+  });
   return records;
+}
+
+NamedRecords parse_all_rows(std::string_view text, char separator, const std::string& name) {
+  Rows rows(text, separator, name);
+  NamedRecords all;
+  (void)rows.next(all.names);
+  for_each_row(rows, all.names, [&](Record row) { all.rows.push_back(std::move(row)); });
+  return all;
 }
 }  // namespace
 
@@ -170,41 +213,43 @@ Kind kind_of(const std::string& name) {
 }
 char separator_of(Kind kind) { return kind == Kind::tabs ? '\t' : ','; }
 
-/// Without the mark of UTF-8 that some programs write.
-std::string_view unmarked(std::string_view text) {
+/// Without the mark of UTF-8 that some programs write. Throws Error for what is not UTF-8.
+std::string_view checked(std::string_view text, const std::string& name) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  return text;
-}
-}  // namespace
-
-std::vector<Record> parse_records(std::string_view text, const std::string& name, std::span<const std::string> fields) {
-  const Kind kind = kind_of(name);
-  text = unmarked(text);
   if (const std::size_t bad = first_not_utf8(text); bad != std::string_view::npos) {
     const auto line = std::size_t(1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(bad), '\n'));
     Place{name, line}.fail("expected UTF-8, got the byte ", int(static_cast<unsigned char>(text[bad])));
   }
-  const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return text;
+}
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+}  // namespace
+
+std::vector<Record> parse_records(std::string_view text, const std::string& name, std::span<const std::string> fields) {
+  const Kind kind = kind_of(name);
+  text = checked(text, name);
   std::vector<Record> records;
-  if (!blank)
+  if (!is_blank(text))
     records = kind == Kind::lines ? parse_lines(text, name, fields) : parse_rows(text, separator_of(kind), name, fields);
   if (records.empty()) throw Error(name + ": expected records, got none");
   return records;
 }
 
-std::vector<std::string> record_fields(const std::string& path) {
-  const Kind kind = kind_of(path);
-  const std::string file = read_file(path, kMostCorpusBytes);
-  const std::string_view text = unmarked(file);
-  Record names;
-  if (kind != Kind::lines) {
-    (void)Rows(text, separator_of(kind), path).next(names);
-    return names;
-  }
-  const Json first = Json::parse(text.substr(0, text.find('\n')), path + ":1");
-  for (const auto& member : first.members()) names.push_back(member.first);
-  return names;
+NamedRecords parse_all_records(std::string_view text, const std::string& name) {
+  const Kind kind = kind_of(name);
+  text = checked(text, name);
+  NamedRecords all;
+  if (!is_blank(text)) all = kind == Kind::lines ? parse_all_lines(text, name) : parse_all_rows(text, separator_of(kind), name);
+  if (all.rows.empty()) throw Error(name + ": expected records, got none");
+  std::vector<std::string> names = all.names;
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
+    throw Error(name + ": expected fields of different names, got two of the name " + *twice);
+  return all;
 }
+
+NamedRecords read_all_records(const std::string& path) { return parse_all_records(read_file(path, kMostCorpusBytes), path); }
 
 std::vector<Record> read_records(const std::string& path, std::span<const std::string> fields) {
   return parse_records(read_file(path, kMostCorpusBytes), path, fields);

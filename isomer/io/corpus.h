@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isomer {
@@ -30,11 +31,17 @@ inline constexpr std::size_t kMostCorpusBytes = std::size_t{1} << 30;
 /// For every record the fields in the order asked for. Throws Error for what is not UTF-8, not records, or lacks a field.
 [[nodiscard]] std::vector<std::vector<std::string>> read_records(const std::string& path, std::span<const std::string> fields);
 
-/// The names of the fields of a file's records, which are those of the first.
-[[nodiscard]] std::vector<std::string> record_fields(const std::string& path);
+/// Records with all their fields, which are those of the first. What one of JSON lacks, or has as null, is empty.
+struct NamedRecords {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> rows;  // a value for each
+};
+/// Throws Error as read_records(), and where two fields have one name.
+[[nodiscard]] NamedRecords read_all_records(const std::string& path);
 
 /// The records of a text, whose name says what it is.
 [[nodiscard]] std::vector<std::vector<std::string>> parse_records(std::string_view text, const std::string& name,
                                                                   std::span<const std::string> fields);
+[[nodiscard]] NamedRecords parse_all_records(std::string_view text, const std::string& name);
 
 }  // namespace isomer

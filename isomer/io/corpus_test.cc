@@ -60,18 +60,27 @@ TEST(Records, SayWhatIsNotThere) {
   }
 }
 
-TEST(Records, SayWhichFieldsTheyHave) {
-  const tests::TemporaryFolder folder;
-  const auto fields = [&](const char* name, const char* text) {
-    const std::string path = (folder.path / name).string();
-    write_text(path, text);
-    return record_fields(path);
-  };
-  EXPECT_EQ(fields("a.csv", "\xef\xbb\xbfid,\"a, b\"\n1,2\n"), (std::vector<std::string>{"id", "a, b"}));
-  EXPECT_EQ(fields("a.tsv", "x\ty"), (std::vector<std::string>{"x", "y"}));
-  EXPECT_EQ(fields("a.jsonl", "{\"y\": 1, \"x\": 2}\n{\"z\": 1}\n"), (std::vector<std::string>{"y", "x"}));
-  const std::string error = error_of([&] { (void)fields("a.txt", "a"); });
-  EXPECT_TRUE(error.ends_with("a.txt: expected records in a file .jsonl, .csv or .tsv, got another")) << error;
+TEST(NamedRecords, HaveTheFieldsOfTheFirst) {
+  using Row = std::vector<std::string>;
+  const NamedRecords rows = parse_all_records("\xef\xbb\xbfid,\"a, b\"\n1,2\n", "a.csv");
+  EXPECT_EQ(rows.names, (Row{"id", "a, b"}));
+  EXPECT_EQ(rows.rows, (std::vector<Row>{{"1", "2"}}));
+  EXPECT_EQ(parse_all_records("x\ty\n\t2\n", "a.tsv").rows, (std::vector<Row>{{"", "2"}}));
+  const NamedRecords lines = parse_all_records("\n{\"y\": 1, \"x\": null}\n{\"x\": \"b\"}\n{}\n", "a.jsonl");
+  EXPECT_EQ(lines.names, (Row{"y", "x"}));
+  EXPECT_EQ(lines.rows, (std::vector<Row>{{"1", ""}, {"", "b"}, {"", ""}}));
+}
+
+TEST(NamedRecords, SayWhatIsWrong) {
+  const auto problem = [](const char* text, const char* name) { return error_of([&] { (void)parse_all_records(text, name); }); };
+  EXPECT_EQ(problem("a", "a.txt"), "a.txt: expected records in a file .jsonl, .csv or .tsv, got another");
+  EXPECT_EQ(problem("a,b\n", "a.csv"), "a.csv: expected records, got none");
+  EXPECT_EQ(problem("a,b\n1,2,3\n", "a.csv"), "a.csv:2: expected 2 values, got 3");
+  EXPECT_EQ(problem("a,b,a\n1,2,3\n", "a.csv"), "a.csv: expected fields of different names, got two of the name a");
+  EXPECT_EQ(problem("[1]\n", "a.jsonl"), "a.jsonl:1: expected an object, got [1]");
+  EXPECT_EQ(problem("{\"a\": 1}\n{\"b\": 1}\n", "a.jsonl"), "a.jsonl:2: expected fields of the first record, which are a, got b");
+  EXPECT_EQ(problem("{\"a\": [1]}\n", "a.jsonl"), "a.jsonl:1: expected text in the field a, got [1]");
+  EXPECT_EQ(problem("a\n\xff\n", "a.csv"), "a.csv:2: expected UTF-8, got the byte 255");
 }
 
 TEST(Documents, AreFilesOrFields) {

@@ -92,6 +92,7 @@ class Request {
     const Tensor& known = expect(in, "known", Type::f32, "[B, n]");
     require(known.shape()[0] == input_.B, "known", "expected labels of ", input_.B, " tables, got ", known.shape()[0]);
     input_.known = floats(known);
+    for (const float label : input_.known) require(std::isfinite(label), "known", "expected numbers, got ", label);
   }
 
   void read_pixels(const Tensors& in) {

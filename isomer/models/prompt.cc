@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "isomer/base/error.h"
@@ -34,6 +35,12 @@ std::int64_t likeliest(std::span<const float> logits) {
   for (; i < logits.size(); ++i) most[0] = logits[i] > most[0] ? logits[i] : most[0];
   const auto found = std::ranges::find(logits, *std::ranges::max_element(most));
   return found == logits.end() ? 0 : found - logits.begin();
+}
+
+double probability_of(std::int64_t which, std::span<const float> logits) {
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double(logit) - double(logits[std::size_t(which)]));
+  return 1 / sum;
 }
 
 bool ends(const LoadedModel& loaded, std::int64_t token) { return std::ranges::find(loaded.ends, token) != loaded.ends.end(); }

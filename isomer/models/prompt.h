@@ -20,5 +20,7 @@ struct PromptOptions {
 [[nodiscard]] bool ends(const LoadedModel& loaded, std::int64_t token);
 /// The token with the largest logit, the first of several; 0 where none is a number.
 [[nodiscard]] std::int64_t likeliest(std::span<const float> logits);
+/// By softmax over all of them.
+[[nodiscard]] double probability_of(std::int64_t which, std::span<const float> logits);
 
 }  // namespace isomer

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "isomer/base/rng.h"
@@ -29,6 +30,15 @@ TEST(Likeliest, PassesOverWhatIsNoNumber) {
   EXPECT_EQ(likeliest(std::vector<float>{nan, 1, nan, 2, nan}), 3);
   EXPECT_EQ(likeliest(std::vector<float>{nan, nan}), 0);
   EXPECT_EQ(likeliest(std::vector<float>(20, none)), 0);
+}
+
+TEST(Likeliest, HasItsShareOfSoftmax) {
+  const std::vector<float> logits{1, 3, -2, 3};
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double(logit));
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    EXPECT_NEAR(probability_of(std::int64_t(i), logits), std::exp(double(logits[i])) / sum, 1e-15);
+  EXPECT_EQ(probability_of(0, std::vector<float>{1000, -1000}), 1);
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "isomer/base/error.h"
 #include "isomer/base/settings.h"
 #include "isomer/io/corpus.h"
+#include "isomer/models/prompt.h"
 
 namespace isomer {
 
@@ -43,43 +45,42 @@ std::vector<Scaling> scalings(const TableRows& known) {
     for (const std::vector<double>& row : known.rows)
       if (!std::isnan(row[c])) squares += (row[c] - sum / count) * (row[c] - sum / count);
     all.push_back({c, sum / count, std::sqrt(squares / (count - 1)) + kSmallest});
+    require(std::isfinite(all.back().deviation), "table", "expected numbers whose squares have a sum in the column ",
+            known.columns[c], ", got larger ones");
   }
   return all;
 }
 
-/// Different labels, numbers in their order.
+/// Different labels: in the order of numbers where all of them are, else in that of words.
 std::vector<std::string> classes_of(const TableRows& known) {
   std::vector<std::string> classes = known.labels;
-  std::ranges::sort(classes, [](const std::string& a, const std::string& b) {
-    double x = 0, y = 0;
-    return parse_number(a, x) && parse_number(b, y) && x != y ? x < y : a < b;
-  });
+  std::ranges::sort(classes);
   classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  const auto number = [](const std::string& label) {
+    double x = kMissing;
+    return parse_number(label, x) ? x : kMissing;
+  };
+  if (std::ranges::all_of(classes, [](double x) { return std::isfinite(x); }, number)) std::ranges::stable_sort(classes, {}, number);
   return classes;
 }
 
-/// The likeliest of the first `count` classes.
-RowClass likeliest(const float* logits, const std::vector<std::string>& classes) {
-  const auto count = Index(classes.size());
-  const float* best = std::max_element(logits, logits + count);
-  double sum = 0;
-  for (Index i = 0; i < count; ++i) sum += std::exp(double(logits[i]) - double(*best));
-  return {classes[std::size_t(best - logits)], 1 / sum};
-}
 }  // namespace
 
 TableRows read_table(const std::string& path, const std::string& label, std::span<const std::string> columns) {
-  std::vector<std::string> fields = record_fields(path);
-  const bool labelled = std::ranges::find(fields, label) != fields.end();
-  std::erase(fields, label);
-  TableRows table{.columns = columns.empty() ? fields : std::vector<std::string>(columns.begin(), columns.end())};
-  std::vector<std::string> wanted = table.columns;
-  if (labelled) wanted.push_back(label);
-  for (std::vector<std::string>& record : read_records(path, wanted)) {
-    const std::string place = path + ": row " + std::to_string(table.rows.size() + 1);
+  const NamedRecords file = read_all_records(path);
+  const auto place_of = [&](const std::string& name) { return std::size_t(std::ranges::find(file.names, name) - file.names.begin()); };
+  const std::size_t label_at = place_of(label);
+  TableRows table{.columns = {columns.begin(), columns.end()}};
+  if (columns.empty()) std::ranges::copy_if(file.names, std::back_inserter(table.columns), [&](const auto& name) { return name != label; });
+  std::vector<std::size_t> places;
+  for (const std::string& column : table.columns) {
+    if (places.emplace_back(place_of(column)) == file.names.size()) throw Error(path + ": expected a column " + column + ", got none");
+  }
+  for (const std::vector<std::string>& record : file.rows) {
+    const std::string row_place = path + ": row " + std::to_string(table.rows.size() + 1);
     std::vector<double>& row = table.rows.emplace_back();
-    for (std::size_t c = 0; c < table.columns.size(); ++c) row.push_back(number_of(record[c], place, table.columns[c]));
-    table.labels.push_back(labelled ? std::move(record.back()) : "");
+    for (std::size_t c = 0; c < places.size(); ++c) row.push_back(number_of(record[places[c]], row_place, table.columns[c]));
+    table.labels.push_back(label_at < record.size() ? record[label_at] : "");
   }
   return table;
 }
@@ -112,7 +113,11 @@ std::vector<RowClass> classify_rows(const LoadedModel& loaded, const TableRows& 
   Tape<float> tape(context, Record::no);
   const Var<float> logits = loaded.model.logits(tape, {.B = 1, .T = T, .inputs = inputs, .known = labels}).logits;
   std::vector<RowClass> all;
-  for (Index t = n; t < T; ++t) all.push_back(likeliest(&logits.value(0, t, 0, 0), classes));
+  for (Index t = n; t < T; ++t) {
+    const std::span<const float> row(&logits.value(0, t, 0, 0), classes.size());
+    const std::int64_t best = likeliest(row);
+    all.push_back({classes[std::size_t(best)], probability_of(best, row)});
+  }
   return all;
 }
 

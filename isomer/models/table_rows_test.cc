@@ -46,7 +46,14 @@ TEST_F(TableFiles, WhatIsNoNumberIsNamedByItsRow) {
   EXPECT_EQ(error_of([&] { (void)read_table(path, "kind"); }),
             path + ": row 2: expected a number or nothing in the column a, got red");
   EXPECT_EQ(error_of([&] { (void)read_table(path, "kind", std::vector<std::string>{"c"}); }),
-            path + ":1: expected a field c, got none; there are a, kind");
+            path + ": expected a column c, got none");
+}
+
+TEST_F(TableFiles, HaveNothingWhereJsonHasNull) {
+  const TableRows rows = read_table(file("{\"a\": 1, \"kind\": \"x\"}\n{\"a\": null, \"kind\": null}\n{}\n", "rows.jsonl"), "kind");
+  EXPECT_EQ(rows.labels, (std::vector<std::string>{"x", "", ""}));
+  EXPECT_EQ(rows.rows[0], std::vector<double>{1});
+  EXPECT_TRUE(std::isnan(rows.rows[1][0]) && std::isnan(rows.rows[2][0]));
 }
 
 const TableRows kKnown{{"a", "same", "b"}, {{1, 4, 10}, {2, 4, 30}, {6, 4, 20}, {3, 4, 60}}, {"10", "9", "9", "10"}};
@@ -72,6 +79,17 @@ TEST(TableRows, AreStandardisedByThoseThatAreKnown) {
   }
 }
 
+// Numbers and words have no common order: "10" < "1a" < "9" as words, 9 < 10 as numbers.
+TEST(TableRows, HaveAsManyClassesAsTheyHaveLabels) {
+  const auto loaded = tiny();
+  Context context(1);
+  for (const std::vector<std::string>& labels :
+       {std::vector<std::string>{"10", "1a", "9", "10", "9", "1a"}, {"nan", "1", "2", "nan", "2", "1"}, {"inf", "1", "-1", "x", "1", "x"}}) {
+    const TableRows known{{"a"}, {{1}, {2}, {3}, {4}, {5}, {6}}, labels};
+    EXPECT_EQ(classify_rows(*loaded, known, {known.columns, {{1}}, {""}}, context).size(), 1U);
+  }
+}
+
 TEST(TableRows, SayWhatAModelCannotRead) {
   const auto loaded = tiny();
   Context context(1);
@@ -84,6 +102,8 @@ TEST(TableRows, SayWhatAModelCannotRead) {
   EXPECT_EQ(error({{"a"}, {{1}, {2}, {3}, {4}, {5}}, {"1", "2", "3", "4", "5"}}), "table: expected at most 4 classes, got 5");
   EXPECT_EQ(error({{"a", "b", "c", "d", "e", "f", "g"}, {{1, 1, 1, 1, 1, 1, 1}, {2, 2, 2, 2, 2, 2, 2}}, {"x", "y"}}),
             "table: expected at most 6 columns that change, got 7");
+  EXPECT_EQ(error({{"a"}, {{1.7e308}, {1.7e308}, {-1.7e308}}, {"x", "y", "x"}}),
+            "table: expected numbers whose squares have a sum in the column a, got larger ones");
 }
 
 }  // namespace
