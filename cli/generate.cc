@@ -7,6 +7,7 @@
 #include <iostream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "cli/command.h"
@@ -52,7 +53,9 @@ std::vector<std::int64_t> tokens_of(const std::string& prompt, const LoadedModel
 
 /// The type of most numbers.
 Type storage_of_most(const Parameters<float>& parameters) {
-  return std::ranges::max_element(parameters.all(), {}, [](const Parameter<float>& p) { return p.var.value.size(); })->storage();
+  std::map<Type, Index> sizes;
+  for (const Parameter<float>& p : parameters.all()) sizes[p.storage()] += p.var.value.size();
+  return std::ranges::max_element(sizes, {}, [](const auto& one) { return one.second; })->first;
 }
 
 /// What a token takes, beside what the machine can read in that time.
@@ -203,8 +206,9 @@ std::unique_ptr<LoadedModel> load(const GenerateRequest& request) {
   if (request.weights != "file") storage = request.weights == "bf16" ? Type::bf16 : Type::f32;
   std::unique_ptr<LoadedModel> loaded = load_model(request.model, storage);
   if (request.compute == "float32") return loaded;
-  if (const Type kept = storage_of_most(loaded->parameters); kept != Type::bf16)
-    throw Error("--compute bf16: expected weights in BF16, got " + std::string(name_of(kept)) + "; --weights bf16 keeps them so");
+  if (std::ranges::none_of(loaded->parameters.all(), [](const Parameter<float>& p) { return p.storage() == Type::bf16; }))
+    throw Error("--compute bf16: expected weights in BF16, got " + std::string(name_of(storage_of_most(loaded->parameters))) +
+                "; --weights bf16 keeps them so");
   loaded->parameters.multiply_in_bf16();
   return loaded;
 }

@@ -46,6 +46,8 @@ Command logits_command(Options& options) {
   options.footer(
       "Tensors that go in:\n"
       "  tokens I64 [B, T]          for models of vectors inputs F32 [B, T, features], for vision also pixels F32 [B, C, H, W]\n"
+      "  known F32 [B, n]           for models of tables: the class of each of the first n rows, from 0\n"
+      "  types I64 [B, T]           for encoders that know several kinds of tokens: the kind, from 0 [0]\n"
       "  mask I64 [B, T]            1 = token, 0 = padding at the end, which nothing sees\n"
       "  offsets I64 [n + 1]        from 0 to T, with B = 1: n sequences packed into one row (language models)\n"
       "  targets I64 [B, T] or [B]  labels of the same positions, -100 = ignored; for regression F32 [B, outputs]\n"
