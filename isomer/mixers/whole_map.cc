@@ -53,7 +53,9 @@ double error_of(const std::vector<double>& map, const Tensor& v, const Tensor& y
       const double given = y.data<double>()[(t * H + head) * V + c];
       double sum = 0;
       for (Index s = 0; s < S; ++s) sum += map[t * S + s] * v.data<double>()[s * V + c];
-      worst = std::max(worst, std::abs(sum - given));
+      const double error = std::abs(sum - given);
+      if (!std::isfinite(error)) return error;
+      worst = std::max(worst, error);
       largest = std::max(largest, std::abs(given));
     }
   return worst / (largest > 0 ? largest : 1);
