@@ -155,6 +155,14 @@ def _normalised(*keys):
     return (x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt() for x in keys)
 
 
+def _on_all_heads(name, kind, heads, *keys):
+    """Keys [B, T, G, K] of all heads, of which heads / G share one."""
+    for x in keys:
+        if x.shape[2] == 0 or heads % x.shape[2] != 0:
+            raise ValueError(f"{name}: expected q and k with a number of heads that divides the {heads} of v, got {x.shape[2]}")
+    return (x.to(kind).repeat_interleave(heads // x.shape[2], 2) for x in keys)
+
+
 def _erasing(name, q, v, g, erase, key, write, **options):
     """S = D S - key (erase . D S) + key write with D = diag(exp g), g [B, T, H, K]: low rank, whose a reads S before it decays."""
     o, final = _through(name, laws.delta, {"q": q, "k": key, "v": write, "log_decay": g, "a": g.exp() * erase[0], "b": -erase[1]}, **options)
@@ -165,7 +173,7 @@ def chunk_comba(q, k, v, p, g, beta=None, scale=None, initial_state=None, output
                 cu_seqlens=None, cu_seqlens_cpu=None):
     """Comba: what p finds in the state is erased at k; p is k where it is None."""
     kind, heads = _arithmetic(v), v.shape[2]
-    q, k, p = (x.to(kind).repeat_interleave(heads // x.shape[2], 2) for x in (q, k, k if p is None else p))
+    q, k, p = _on_all_heads("chunk_comba", kind, heads, q, k, k if p is None else p)
     if use_qk_l2norm_in_kernel:
         q, k, p = _normalised(q, k, p)
     beta = (torch.ones_like(v[..., 0]) if beta is None else beta).to(kind).unsqueeze(-1)
@@ -187,7 +195,7 @@ def chunk_gdn2(q, k, v, g, b, w, scale=None, initial_state=None, output_final_st
     kind, heads = _arithmetic(v), v.shape[2]
     if use_gate_in_kernel:
         g = _kda_gate("chunk_gdn2", g, A_log, dt_bias, lower_bound)
-    q, k = (x.to(kind).repeat_interleave(heads // x.shape[2], 2) for x in (q, k))
+    q, k = _on_all_heads("chunk_gdn2", kind, heads, q, k)
     if use_qk_l2norm_in_kernel:
         q, k = _normalised(q, k)
     return _erasing("chunk_gdn2", q, v, g.to(kind), (b.to(kind) * k, k), k, w.to(kind) * v, scale=scale, initial_state=initial_state,

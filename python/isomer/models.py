@@ -168,7 +168,11 @@ class Model:
             raise ValueError(f"embed: expected an encoder of texts, got one of the kind {self.kind}")
         if isinstance(texts, str):
             raise ValueError("embed: expected a list of texts, got one text")
-        return np.asarray(self._model.embed(list(texts), thread_count(threads), empty_like_kind([])))
+        texts = list(texts)
+        for text in texts:
+            if not isinstance(text, str):
+                raise ValueError(f"embed: expected a list of texts, got one with {text!r}")
+        return np.asarray(self._model.embed(texts, thread_count(threads), empty_like_kind([])))
 
     def save(self, folder) -> None:
         """As a model's folder, which needs no run."""

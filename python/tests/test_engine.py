@@ -216,6 +216,7 @@ def test_embeddings():
     assert model.embed([]).shape == (0, model.width)
     for call, text in ((lambda: model.generate("3 4"), "expected a language model, got one of the kind embedding"),
                        (lambda: model.embed("3 4"), "expected a list of texts"),
+                       (lambda: model.embed(["3", 4]), "expected a list of texts, got one with 4"),
                        (lambda: isomer.load(GOLDENS / "foreign" / "llama").embed(["3"]), "expected an encoder of texts, got one of the kind language"),
                        (lambda: isomer.load(GOLDENS / "foreign" / "llama").generate("3", chat=True), "taught conversations")):
         with pytest.raises(ValueError, match=text):

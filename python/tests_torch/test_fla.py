@@ -377,6 +377,8 @@ def test_signatures():
     (lambda q: ours.chunk_gla(q, q, q, q[..., :2]), "expected log_decay of shape"),
     (lambda q: ours.chunk_gated_delta_product(q, q, q, None, q[..., 0], 2), "expected 2 keys for each of 4 queries, got 4"),
     (lambda q: ours.chunk_gdn2(q, q, q, q, q, q, use_gate_in_kernel=True), "chunk_gdn2: expected A_log"),
+    (lambda q: ours.chunk_gdn2(q[:, :, :0], q, q, q, q, q), "chunk_gdn2: expected q and k with a number of heads that divides the 2 of v, got 0"),
+    (lambda q: ours.chunk_comba(q.repeat(1, 1, 2, 1), q, q, None, q[..., 0]), "chunk_comba: .* that divides the 2 of v, got 4"),
 ])
 def test_refusals(call, text):
     with pytest.raises(ValueError, match=text):

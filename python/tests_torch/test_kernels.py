@@ -107,6 +107,12 @@ def test_threads_and_types():
     assert r.o.dtype == torch.float16 and r.final_state.dtype == torch.float32
 
 
+@pytest.mark.parametrize("shape, K", [((5, 0), 0), ((2, 3, 0), 0), ((0, 4), 4), ((3, 0, 4), 4), ((0,), 0)])
+def test_empty_products(shape, K):
+    x, weight, bias = normal(*shape), normal(3, K), normal(3)
+    assert torch.equal(linear(x, weight, bias), F.linear(x, weight, bias))
+
+
 def test_packed_convolution():
     x, weight = normal(1, 12, C), normal(C, W)
     r = short_conv(x, weight, offsets=torch.tensor([0, 5, 12]))
@@ -117,6 +123,7 @@ def test_packed_convolution():
     (lambda: linear(normal(2, 5), normal(4, 6)), r"expected weight \[outputs, 5\], got \[4, 6\]"),
     (lambda: linear(normal(2, 5), normal(4, 5), normal(3)), r"expected bias \[4\], got \[3\]"),
     (lambda: linear(normal(2, 5), normal(4)), "expected weight with 2 axes"),
+    (lambda: linear(normal(2, 5).detach().numpy(), normal(4, 5)), "expected a tensor x [^ ]*, got ndarray"),
     (lambda: short_conv(normal(2, 5, 3), normal(4, 2)), r"expected weight \[3, at least 1\], got \[4, 2\]"),
     (lambda: short_conv(normal(2, 5), normal(4, 2)), "expected x with 3 axes"),
     (lambda: short_conv(normal(2, 5, 3), normal(3, 2), activation="relu"), "None, silu or swish"),

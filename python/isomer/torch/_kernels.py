@@ -20,9 +20,10 @@ def _call(kernel: str, tensors: dict, options: dict, threads: int | None) -> dic
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, threads: int | None = None) -> Tensor:
     """x [...,K] times the transpose of weight [N,K], plus bias [N] -> [...,N], as torch.nn.functional.linear."""
-    if x.dim() < 1:
-        raise ValueError("linear: expected x [...,K], got a number")
-    made = _call("linear", {"x": x.reshape(-1, x.shape[-1]), "weight": weight, "bias": bias}, {}, threads)["o"]
+    if not isinstance(x, Tensor) or x.dim() < 1:
+        raise ValueError(f"linear: expected a tensor x [...,K], got {'a number' if isinstance(x, Tensor) else type(x).__name__}")
+    rows = x if x.dim() == 2 else x.unsqueeze(0) if x.dim() == 1 else x.flatten(0, -2)
+    made = _call("linear", {"x": rows, "weight": weight, "bias": bias}, {}, threads)["o"]
     return made.reshape(*x.shape[:-1], weight.shape[0])
 
 
