@@ -121,7 +121,35 @@ def _rebound(function):
     own = dict(plain.__globals__) | {name: FUNCTIONS[name][0] for name in names}
     made = types.FunctionType(plain.__code__, own, plain.__name__, plain.__defaults__, plain.__closure__)
     made.__kwdefaults__ = plain.__kwdefaults__
+    if "mamba_selective_scan" in names and "dt_proj" in plain.__code__.co_names:
+        made = _with_steps(made)
     return functools.wraps(plain)(made), {FUNCTIONS[name][1] for name in names} - {""}
+
+
+class _Steps:
+    """The projection of Mamba's steps, whose weight its mixer multiplies from the left: W x^T is (x W^T)^T, which lies as the scan reads it,
+    where PyTorch would write the transposed product once more."""
+
+    def __init__(self, linear: nn.Linear):
+        self.weight, self.bias = self, linear.bias
+        self._linear = linear
+
+    def __matmul__(self, columns: Tensor) -> Tensor:
+        return F.linear(columns.transpose(1, 2), self._linear.weight).transpose(1, 2)
+
+
+class _WithSteps:
+    """A mixer of Mamba as its own methods see it."""
+
+    def __init__(self, mixer: nn.Module):
+        self._mixer, self.dt_proj = mixer, _Steps(mixer.dt_proj)
+
+    def __getattr__(self, name: str):
+        return getattr(self._mixer, name)
+
+
+def _with_steps(function):
+    return functools.wraps(function)(lambda self, *args, **kwargs: function(_WithSteps(self), *args, **kwargs))
 
 
 # Modules whose work stands in a method of their own, by the end of their class's name.
@@ -202,7 +230,7 @@ def _mlstm_backend(self, query, key, value, igate, fgate, c_initial=None, n_init
 
 
 def _method(function, module: nn.Module, key: str):
-    """A function as a method of one module. A pickle knows methods by name: one of an accelerated model is loaded as it was before."""
+    """A function as a method of one module. A pickle knows methods by name: loaded, the module has its own again."""
     function.__name__ = key
     return types.MethodType(function, module)
 
