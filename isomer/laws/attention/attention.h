@@ -17,12 +17,17 @@
 //
 // Shapes: bias [H,N], q [B,T,Gq,K], k [B,S,Gk,K], v [B,S,Gv,V], log_forget [B,S,H], gate [B,T,H], o [B,T,H,V], log_sum [B,T,H]. H
 // is the largest of Gq, Gk, Gv and the others divide it. Views may have any strides; outputs must not overlap inputs. T = 0 is
-// fine. Cost: 2·(K + V) flops for every visible pair, forward; 2.5 times that backward. Scratch: O(S·(K + V)) for a head and a
-// tile for each thread; Form::parallel takes one tile of T × S. The vjp keeps log-sums only. Numerics: online softmax in the
-// working type, prefix sums of log_forget in double. log_forget = −inf forgets exactly. A NaN or inf in q, k or v reaches the
-// outputs of its own block of queries and of those after it; results elsewhere are unharmed. A query that sees no key
-// (bidirectional only) gives o = 0 and log_sum = −inf. No gradient flows into a logit above `clamp`; one that is within rounding
-// of it may count as above or below, depending on the form. Not for use inside Context::parallel: it runs its own tasks.
+// fine.
+//
+// Cost: 2·(K + V) flops for every visible pair, forward; 2.5 times that backward. Scratch: O(S·(K + V)) for a head and a tile for
+// each thread; Form::parallel takes one tile of T × S. The vjp keeps log-sums only.
+//
+// Numerics: online softmax in the working type, prefix sums of log_forget in double. log_forget = −inf forgets exactly. A NaN or
+// inf in q, k or v reaches the outputs of its own block of queries and of those after it; results elsewhere are unharmed. A query
+// that sees no key (bidirectional only) gives o = 0 and log_sum = −inf. No gradient flows into a logit above `clamp`; one that is
+// within rounding of it may count as above or below, depending on the form.
+//
+// Not for use inside Context::parallel: it runs its own tasks.
 #include <cstdint>
 #include <limits>
 #include <optional>

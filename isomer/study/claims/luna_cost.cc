@@ -1,10 +1,10 @@
 // What length costs a pre-trained model before and after its softmax has given way: SmolLM2-135M, which reads and writes, and
 // BERT-base; and what the first still finds in a long text.
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "isomer/models/pretrained.h"
+#include "isomer/models/prompt.h"
 #include "isomer/study/claims/conversions.h"
 #include "isomer/study/claims/sources.h"
 #include "isomer/study/lab.h"
@@ -151,12 +151,14 @@ double needle(Session& session, Index T, Context& context) {
   task.fill(Split::test, kFirst, kWindows, hay);
   const std::vector<std::int64_t> asked = tokenizer->encode(" What is the pass key? The pass key is ");
   Tape<float> tape(context, Record::no);
+  const std::array<std::string, 4> numbers{"48213", "90657", "31846", "75209"};
   double found = 0, all = 0;
-  for (const std::string number : {"48213", "90657", "31846", "75209"}) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::string& number = numbers[i];
     const std::vector<std::int64_t> said = tokenizer->encode(" The pass key is " + number + ". Remember it: " + number + ". "),
                                     digits = tokenizer->encode(number);
     const Index room = T - std::ssize(said) - std::ssize(asked) - std::ssize(digits);
-    const Index before = room * (all < 10 ? 1 : 2) / 3;
+    const Index before = room * (i < numbers.size() / 2 ? 1 : 2) / 3;
     std::vector<std::int64_t> text(hay.tokens.begin(), hay.tokens.begin() + before);
     text.insert(text.end(), said.begin(), said.end());
     text.insert(text.end(), hay.tokens.begin() + before, hay.tokens.begin() + room);
@@ -164,7 +166,7 @@ double needle(Session& session, Index T, Context& context) {
     ModelState<float> state = session.model().start(1);
     View<const float, 2> logits = session.model().prefill(tape, text, state);
     for (const std::int64_t& digit : digits) {
-      found += std::max_element(logits.data, logits.data + logits.size()) - logits.data == digit ? 1 : 0;
+      found += likeliest({logits.data, std::size_t(logits.size())}) == digit ? 1 : 0;
       all += 1;
       logits = session.model().step(tape, {&digit, 1}, state);
     }

@@ -180,7 +180,7 @@ std::vector<double> turned(const std::vector<double>& angle, const Complexes& x,
   return sum;
 }
 
-/// Largest difference between softmax attention and its estimate by D states that turn with the query.
+/// Root mean square of the difference between softmax attention and its estimate by D states that turn with the query.
 double estimate_by_turning(const Matrix& q, const Matrix& k, const std::vector<double>& v, int directions, Rng& rng,
                            Context& context) {
   const std::size_t T = v.size();
