@@ -71,9 +71,8 @@ export function axisOf(values: number[], options: AxisOptions): Axis {
   return { at, ticks, log: false, domain: [a, b] };
 }
 
-/** Of one axis not some as decimals and others as powers of ten. */
 function named(values: number[]): Tick[] {
-  const told = values.map((value) => num(value)), labels = told.some((label) => /10[⁻⁰-⁹]/.test(label)) ? alike(values, 6, true) : told;
+  const labels = alike(values, 6, true);
   return values.map((value, i) => ({ value, label: labels[i]! }));
 }
 
@@ -84,8 +83,12 @@ function preferred(prefer: number[] | undefined, at: (v: number) => number, room
   return all.length >= 2 && all.length <= 9 && short && apart(all, at, room) ? all.map((value) => ({ value, label: num(value) })) : null;
 }
 
+/** Letters by their width, in parts of the size of the font: of DejaVu Sans, which is wider than most. */
+const WIDTHS: [RegExp, number][] = [[/[ijlI'|.,:;! ()[\]/-]/g, 0.34], [/[frt⁰-₎¹²³]/g, 0.42], [/[A-Z]/g, 0.7], [/[mwMW%−×=+±→≥]/g, 0.86]];
+const USUAL = 0.62;
+
 /** A guess that is good enough to place text. */
-export const textWidth = (text: string, size = 12): number => text.length * size * 0.56;
+export const textWidth = (text: string, size = 12): number => size * WIDTHS.reduce((sum, [letters, width]) => sum + (width - USUAL) * (text.match(letters)?.length ?? 0), USUAL * text.length);
 
 /** Moves labels apart, in order, within a range. */
 export function spread(places: number[], gap: number, [from, to]: [number, number]): number[] {
