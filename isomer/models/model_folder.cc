@@ -65,6 +65,7 @@ void read_pooling(const std::string& folder, ModelConfig& config) {
   const std::string path = pooling_file(folder);
   if (config.kind != ModelKind::embedding || !is_there(path)) return;
   const Json json = Json::parse(read_text(path), path);
+  if (!json.is_object()) throw Error(path + ": expected an object, got " + json.dump());
   const auto chosen = [&](const char* key) {
     const Json* member = json.find(key);
     return member != nullptr && *member == Json(true);

@@ -272,6 +272,8 @@ TEST(SentenceEncoders, TakeTheVectorThatTheirFolderNames) {
   EXPECT_EQ(pool(), Pool::first);
   write_text(path, "{\"pooling_mode_max_tokens\": true}");
   EXPECT_EQ(folder.error(), "1_Pooling/config.json: pooling_mode_max_tokens: expected the mean, the first or the last token");
+  write_text(path, "[5]");
+  EXPECT_EQ(folder.error(), "1_Pooling/config.json: expected an object, got [5]");
 }
 
 TEST(SentenceEncoders, HaveNoHeadWhateverTheirConfigSays) {
