@@ -129,7 +129,7 @@ test("recall against state leads with every preset, and something stands in its 
     const words = (await lead.locator("svg text").allTextContents()).flatMap((text) => text.split(/[ ,]+/));
     assert.deepEqual(names.filter((name) => !words.includes(name)), [], `every preset is named, where many lie together, too: ${width} px`);
     const above = await lead.locator("svg").evaluate((svg) => {
-      const y = (text) => text.getBoundingClientRect().top, all = [...svg.querySelectorAll("text")], best = y(all.find((text) => text.textContent === "1"));
+      const y = (text) => text.getBoundingClientRect().top, all = [...svg.querySelectorAll("text")], best = y(all.find((text) => text.textContent === "1.0"));
       return all.filter((text) => /^(preset-)?\d+$/.test(text.textContent) && y(text) < best - 8).length;
     });
     assert.ok(above > 0, `names have room above the best accuracy: ${width} px`);
