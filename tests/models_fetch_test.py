@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tools/models without a network: tiny made-up files of every format give the right tensors, hostile ones are refused."""
 import array
+import gzip
 import hashlib
 import io
 import json
@@ -18,7 +19,7 @@ TOOLS = Path(__file__).resolve().parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
 sys.dont_write_bytecode = True
 
-from model_folders import bert, llama  # noqa: E402
+from model_folders import bert, data, llama  # noqa: E402
 from model_formats import gguf, llama2c, onnx, png, tensor_bundle, tokenizer_json, torch_file  # noqa: E402
 from model_formats.archive import Archive, checked  # noqa: E402
 from model_formats.arrays import Array, Refused, bf16, safetensors_shapes, unrotated  # noqa: E402
@@ -261,6 +262,27 @@ def archives(top):
     refused("expected SHA-256 00", checked, top / "text", "00")
 
 
+def tables(top):
+    """Each row keeps its numbers, and the class becomes one of its own at the end."""
+    files = {"iris.csv": (150, 4), "wine_data.csv": (178, 13), "breast_cancer.csv": (569, 30), "digits.csv.gz": (1797, 64)}
+    path, folder = top / "tables.whl", top / "tables"
+    folder.mkdir()
+
+    def pack(**rows):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, (count, columns) in files.items():
+                text = "".join(",".join(["1.5"] * columns + [str(n % 3)]) + "\n" for n in range(rows.get(name.split(".")[0], count)))
+                head = "" if name.endswith(".gz") else f"{count},{columns},a,b,c\n"
+                archive.writestr(f"sklearn/datasets/data/{name}", gzip.compress(text.encode()) if name.endswith(".gz") else head + text)
+        return [Archive(path)]
+
+    data.tables(pack(), folder, None)
+    lines = (folder / "digits.csv").read_text().splitlines()
+    expect(len(lines) == 1798 and lines[0].startswith("x1,x2,") and lines[0].endswith(",x64,class") and lines[3].endswith(",1.5,2"), lines[:4])
+    expect((folder / "iris.csv").read_text().splitlines()[:2] == ["x1,x2,x3,x4,class", "1.5,1.5,1.5,1.5,0"], "iris")
+    refused("expected 178 rows of 13 numbers and a class in wine_data.csv, got 177", data.tables, pack(wine_data=177), folder, None)
+
+
 def program(top):
     """A hash that is wrong leaves nothing behind; unknown names are refused in a line."""
     def run(*arguments):
@@ -288,6 +310,7 @@ def main():
         gguf_file()
         torch_files(top)
         pictures()
+        tables(top)
         tokenizers()
         archives(top)
         program(top)

