@@ -75,7 +75,10 @@ void print_vectors(const Task& task, const Batch& batch) {
     }
     std::string line = "  in ";
     for (std::size_t f = 0; f < F && line.size() < kColumns; ++f) line += formatted(" %6.3f", double(batch.inputs[t * F + f]));
-    std::cout << line << (line.size() < kColumns ? "\n" : " …\n");
+    std::cout << line << (line.size() < kColumns ? "" : " …");
+    if (t < batch.known.size()) std::cout << "  class " << batch.known[t];
+    if (!batch.known.empty() && t >= batch.known.size()) std::cout << "  class? " << batch.labels[t];
+    std::cout << '\n';
   }
   if (batch.targets.empty()) return;
   std::cout << "  out";
@@ -132,6 +135,7 @@ Json as_json(const Batch& batch, const std::string& split, Index index) {
   if (!batch.labels.empty()) example.set("labels", batch.labels);
   if (!batch.inputs.empty()) example.set("inputs", batch.inputs);
   if (!batch.targets.empty()) example.set("targets", batch.targets);
+  if (!batch.known.empty()) example.set("known", batch.known);
   return example;
 }
 

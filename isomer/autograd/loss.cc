@@ -143,15 +143,17 @@ template <class T>
 Var<T> attention_divergence(Tape<T>& tape, const DivergenceVars<T>& in, const AttentionOptions& options) {
   const Var<T> q = in.features_q, k = in.features_k, loss = tape.make({1, 1, 1, 1}, {q, k});
   const auto [B, L, H, F] = q.shape();
-  check_shape("attention_divergence", "features of k", k.shape(), {B, L, H, F});
+  const Index S = k.dim(1);
+  const bool causal = options.direction == AttentionOptions::Direction::causal;
+  check_shape("attention_divergence", "features of k", k.shape(), {B, causal ? L : std::min(S, L), H, F});
   check_shape("attention_divergence", "q", in.q.shape, {B, L, in.q.shape[2], in.k.shape[3]});
-  check_shape("attention_divergence", "k", in.k.shape, {B, L, in.k.shape[2], in.k.shape[3]});
+  check_shape("attention_divergence", "k", in.k.shape, {B, S, in.k.shape[2], in.k.shape[3]});
   const double scale = options.scale.value_or(1 / std::sqrt(double(in.k.shape[3]))), factor = 1 / double(B * L * H);
   const View<T, 4> dq = waiting(tape, q), dk = waiting(tape, k);
   Context& context = tape.context();
   const Workspace::Scope scope(context.workspace());
-  const View<T, 2> logits = contiguous(context.workspace().template take<T>(L * L), {L, L});
-  const View<T, 2> weights = contiguous(context.workspace().template take<T>(L * L), {L, L});
+  const View<T, 2> logits = contiguous(context.workspace().template take<T>(L * S), {L, S});
+  const View<T, 2> weights = contiguous(context.workspace().template take<T>(L * S), {L, S});
   double* rows = context.workspace().template take<double>(L);
   double sum = 0;
   for (Index i = 0; i < B * H; ++i) {
@@ -159,8 +161,8 @@ Var<T> attention_divergence(Tape<T>& tape, const DivergenceVars<T>& in, const At
     const View<const T, 2> own_q = head_of<const T>(q.value, b, h, H), own_k = head_of<const T>(k.value, b, h, H);
     matmul(head_of(in.q, b, h, H), transposed(head_of(in.k, b, h, H)), logits, context);
     matmul(own_q, transposed(own_k), weights, context);
-    context.parallel(L, [&, length = L](Index t, Workspace&) {
-      rows[t] = DivergenceRow{options, t, length}(logits.at(t), scale, weights.at(t), factor);
+    context.parallel(L, [&](Index t, Workspace&) {
+      rows[t] = DivergenceRow{options, t, S}(logits.at(t), scale, weights.at(t), factor);
     });
     for (Index t = 0; t < L; ++t) sum += rows[t];
     const View<const T, 2> gradient = weights;

@@ -27,7 +27,7 @@ template <class T>
 [[nodiscard]] Var<T> mean_squared_error(Tape<T>& tape, Var<T> x, Var<T> target);
 
 /// Features [B, T, H, F] of a linear attention, never negative, and the queries and keys [B, T, H or fewer, K] of softmax
-/// attention over the same tokens.
+/// attention over the same tokens. Keys may be those of the first S tokens alone where neither is causal.
 template <class T>
 struct DivergenceVars {
   Var<T> features_q, features_k;

@@ -74,6 +74,17 @@ TEST(AttentionDivergence, HasTheGradientsOfItsEquation) {
     });
 }
 
+TEST(AttentionDivergence, OfFewerKeysThanQueries) {
+  const auto q = random_values({2, 5, 2, 3}, 1), k = random_values({2, 3, 2, 3}, 2);
+  const AttentionOptions both{.direction = AttentionOptions::Direction::bidirectional};
+  expect_gradients({random_values({2, 5, 2, 6}, 3), random_values({2, 3, 2, 6}, 4)}, [&](Tape<D>& tape, Vars in) {
+    const DivergenceVars<D> vars{unary(tape, Unary::exp, in[0]), unary(tape, Unary::exp, in[1]),
+                                 contiguous<const D>(q.data.data(), {2, 5, 2, 3}),
+                                 contiguous<const D>(k.data.data(), {2, 3, 2, 3})};
+    return unary(tape, Unary::square, attention_divergence(tape, vars, both));
+  });
+}
+
 TEST(AttentionDivergence, IsNothingForEqualWeights) {
   Context context(1);
   Tape<D> tape(context);

@@ -215,6 +215,68 @@ TEST(Regression, HasTheCovarianceOfItsTokens) {
   }
 }
 
+TEST(Tables, AreStandardisedByTheirKnownRows) {
+  const auto task =
+      make_task("tables", {{"rows", "60"}, {"known", "40"}, {"features", "12"}, {"columns", "6"}, {"classes", "4"}});
+  EXPECT_EQ(task->shape().kind, TaskKind::table);
+  std::set<Index> widths;
+  std::set<std::int64_t> classes;
+  each_example(*task, Split::train, 200, [&](const Batch& batch) {
+    Index used = 0;
+    for (std::size_t c = 0; c < 12; ++c) {
+      double sum = 0, squares = 0;
+      for (std::size_t t = 0; t < 40; ++t) {
+        const double x = double(batch.inputs[t * 12 + c]);
+        sum += x, squares += x * x;
+      }
+      if (squares == 0) continue;
+      ++used;
+      EXPECT_NEAR(sum / 40, 0, 1e-4);
+    }
+    double squares = 0;
+    for (std::size_t t = 0; t < 40; ++t)
+      for (std::size_t c = 0; c < 12; ++c) squares += std::pow(double(batch.inputs[t * 12 + c]), 2);
+    // Columns have variance (12 / columns)² each.
+    EXPECT_NEAR(squares / 39 * double(used) / 144, 1, 1e-3);
+    for (Index c = 0; c < used; ++c) EXPECT_NE(batch.inputs[std::size_t(c)], 0) << "columns stand in front";
+    widths.insert(used);
+    for (std::size_t t = 0; t < 60; ++t) {
+      EXPECT_EQ(batch.labels[t] == kIgnored, t < 40);
+      if (t >= 40) classes.insert(batch.labels[t]);
+    }
+  });
+  EXPECT_EQ(widths, (std::set<Index>{2, 3, 4, 5, 6}));
+  EXPECT_EQ(classes, (std::set<std::int64_t>{0, 1, 2, 3}));
+}
+
+// The nearest known row has the right class far more often than chance.
+TEST(Tables, ClassesCanBeKnownFromOtherRows) {
+  const auto task = make_task("tables", {{"classes", "4"}});
+  double right = 0, chance = 0, all = 0;
+  each_example(*task, Split::test, 40, [&](const Batch& batch) {
+    std::map<float, double> shares;
+    for (const float label : batch.known) shares[label] += 1.0 / 96;
+    double most = 0;
+    for (const auto& [label, share] : shares) most = std::max(most, share);
+    chance += 32 * most, all += 32;
+    for (std::size_t t = 96; t < 128; ++t) {
+      std::size_t best = 0;
+      double least = HUGE_VAL;
+      for (std::size_t s = 0; s < 96; ++s) {
+        double d = 0;
+        for (std::size_t c = 0; c < 100; ++c)
+          d += std::pow(double(batch.inputs[t * 100 + c]) - double(batch.inputs[s * 100 + c]), 2);
+        if (d < least) least = d, best = s;
+      }
+      right += batch.known[best] == float(batch.labels[t]) ? 1 : 0;
+    }
+  });
+  EXPECT_GT(right / all, chance / all + 0.1);
+  EXPECT_EQ(error_of("tables", {{"features", "8"}, {"columns", "9"}}),
+            "tables: expected at most 8 columns, which is features, got 9");
+  EXPECT_EQ(error_of("tables", {{"known", "128"}}), "tables: expected known from 2 to 127, got 128");
+}
+
 // Without noise, d pairs determine w: the target follows by solving for it (d = 2, by Cramer's rule).
 TEST(Regression, IsLinearWithOneWeightForAPrompt) {
   const auto task = make_task("regression", {{"dimension", "2"}, {"context", "8"}, {"noise", "0"}, {"weights", "unit"}});

@@ -58,8 +58,8 @@ std::string_view name_of(Split split) {
 }
 
 std::string_view name_of(TaskKind kind) {
-  constexpr std::array<std::string_view, 5> kNames{"tokens -> tokens", "tokens -> class", "vectors -> vector", "vectors -> class",
-                                                   "last token -> tokens"};
+  constexpr std::array<std::string_view, 6> kNames{"tokens -> tokens", "tokens -> class",      "vectors -> vector",
+                                                   "vectors -> class", "last token -> tokens", "rows -> classes"};
   return kNames[std::size_t(kind)];
 }
 
@@ -163,6 +163,7 @@ void Task::fill(Split split, std::uint64_t first, Index B, Batch& batch) const {
   prepare(batch.labels, B * labels, B * labels_of(kind, shape_.length), kIgnored);
   prepare(batch.inputs, B * inputs, has_tokens(kind) ? 0 : B * shape_.length * shape_.features, 0.0F);
   prepare(batch.targets, B * shape_.outputs, B * shape_.outputs, 0.0F);
+  prepare(batch.known, B * shape_.known, B * shape_.known, 0.0F);
   for (Index b = 0; b < B; ++b) {
     Index& length = batch.lengths[std::size_t(b)];
     const std::uint64_t index = place(split, first + std::uint64_t(b));
@@ -174,6 +175,7 @@ void Task::fill(Split split, std::uint64_t first, Index B, Batch& batch) const {
                     .labels = row_of(batch.labels, b, labels).first(std::size_t(std::min(length, labels))),
                     .inputs = row_of(batch.inputs, b, inputs).first(std::size_t(std::min(length * shape_.features, inputs))),
                     .targets = row_of(batch.targets, b, shape_.outputs),
+                    .known = row_of(batch.known, b, shape_.known),
                     .length = length,
                     .scratch = batch.scratch};
     fill_one(example);
@@ -190,7 +192,7 @@ bool same_examples(const Task& a, const Task& b, Split split, Index count) {
     a.fill(split, std::uint64_t(first), some, one);
     b.fill(split, std::uint64_t(first), some, other);
     if (one.lengths != other.lengths || one.tokens != other.tokens || one.labels != other.labels || one.inputs != other.inputs ||
-        one.targets != other.targets)
+        one.targets != other.targets || one.known != other.known)
       return false;
   }
   return true;

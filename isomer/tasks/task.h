@@ -32,6 +32,7 @@ enum class TaskKind {
   vectors,        // vectors in, one vector out, read at the last position
   vectors_class,  // vectors in, one class
   autoencoder,    // tokens in, a label at every token, each decoded from the state after the last one
+  table,          // rows of a table in, as vectors, and the labels of the first of them; a label at every other row
 };
 [[nodiscard]] std::string_view name_of(TaskKind kind);
 
@@ -55,6 +56,7 @@ struct TaskShape {
   Index classes = 0;     // different labels; 0: the targets are vectors
   Index features = 0;    // numbers of an input vector
   Index outputs = 0;     // numbers of a target vector
+  Index known = 0;       // rows of a table whose labels are part of the input
   std::int64_t padding = 0;
   Index row = 0;                         // pixels of a row where the tokens are a picture's, row by row
   bool bytes = false;                    // are the tokens the bytes of a text?
@@ -73,6 +75,7 @@ struct Batch {
   std::vector<std::int64_t> labels;  // [B, T], aligned with the token that the answer is read from; classes: [B]
   std::vector<float> inputs;         // [B, T, features]
   std::vector<float> targets;        // [B, outputs]
+  std::vector<float> known;          // [B, known]
   std::vector<Index> lengths;        // [B], tokens or vectors before the padding
   Scratch scratch;
 };
@@ -83,7 +86,7 @@ struct Example {
   std::uint64_t index;
   Rng& rng;
   std::span<std::int64_t> tokens, labels;
-  std::span<float> inputs, targets;
+  std::span<float> inputs, targets, known;
   Index& length;  // that of length_of(); a generator that ends earlier says so
   Scratch& scratch;
 };

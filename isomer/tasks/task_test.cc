@@ -74,7 +74,7 @@ struct EveryTask : testing::TestWithParam<const TaskType*> {
 /// Example b of a batch without its padding.
 struct Row {
   std::vector<std::int64_t> tokens, labels;
-  std::vector<float> inputs, targets;
+  std::vector<float> inputs, targets, known;
   bool operator==(const Row&) const = default;
 };
 
@@ -90,7 +90,8 @@ Row row(const Batch& batch, Index b, TaskKind kind) {
   const Index length = batch.lengths[std::size_t(b)];
   return {part(batch.tokens, b, batch.B, length, batch.T),
           part(batch.labels, b, batch.B, one_label ? 1 : length, one_label ? 1 : batch.T),
-          part(batch.inputs, b, batch.B, length, batch.T), part(batch.targets, b, batch.B, 1, 1)};
+          part(batch.inputs, b, batch.B, length, batch.T), part(batch.targets, b, batch.B, 1, 1),
+          part(batch.known, b, batch.B, 1, 1)};
 }
 
 TEST_P(EveryTask, MakesAnExampleFromItsIndexAlone) {
@@ -121,6 +122,8 @@ TEST_P(EveryTask, KeepsToItsShape) {
       EXPECT_EQ(Index(batch.tokens.size()), shape.vocabulary > 0 ? 5 * batch.T : 0);
       EXPECT_EQ(Index(batch.inputs.size()), shape.vocabulary > 0 ? 0 : 5 * batch.T * shape.features);
       EXPECT_EQ(Index(batch.targets.size()), 5 * shape.outputs);
+      EXPECT_EQ(Index(batch.known.size()), 5 * shape.known);
+      for (float label : batch.known) EXPECT_TRUE(label >= 0 && label < float(shape.classes)) << label;
       for (std::int64_t token : batch.tokens) EXPECT_TRUE(token >= 0 && token < shape.vocabulary) << token;
       Index labelled = 0;
       for (std::int64_t label : batch.labels) {

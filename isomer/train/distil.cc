@@ -80,8 +80,9 @@ class Lesson {
   /// The gradient of Σ p log(p / p') by the logits of p' is p' − p.
   double divergence(Var<float> theirs, Var<float> own, View<float, 4> seed) {
     const Index T = own.dim(1), V = own.dim(3), rows = own.dim(0) * T;
-    // Of a row of padding nobody asks; where a sequence has one answer it counts.
-    const auto counts = [&](Index row) { return T == 1 || row % T < batch_.lengths[std::size_t(row / T)]; };
+    // Of a row of padding nobody asks, nor of one of a table that is known; where a sequence has one answer it counts.
+    const Index known = Index(batch_.known.size()) / batch_.B;
+    const auto counts = [&](Index row) { return T == 1 || (row % T >= known && row % T < batch_.lengths[std::size_t(row / T)]); };
     Index count = 0;
     for (Index row = 0; row < rows; ++row) count += counts(row) ? 1 : 0;
     wanted_.resize(std::size_t(rows * V));

@@ -1,8 +1,9 @@
 #pragma once
 // Distillation (Hinton et al. 2015, arXiv 1503.02531): a converted model learns to say what the old one says, as a whole and on
 // the same inputs; labels are not looked at.
-// Models with labels are compared by the divergence Σ p log(p / p') of what they think of every token before the padding, or of
-// every sequence, in nats; models that embed by the squared distance of their vectors of length one, which is 2 − 2 cos.
+// Models with labels are compared by the divergence Σ p log(p / p') of what they think of every token before the padding, of
+// every row of a table that is not known, or of every sequence, in nats; models that embed by the squared distance of their
+// vectors of length one, which is 2 − 2 cos.
 #include <functional>
 #include <vector>
 

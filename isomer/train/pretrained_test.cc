@@ -164,6 +164,61 @@ TEST(Distillation, IsTheSameForAnyNumberOfThreads) {
   EXPECT_EQ(learned(1), learned(3));
 }
 
+const char* const kTables = R"([task]
+name = "tables"
+rows = 24
+known = 16
+features = 6
+columns = 6
+classes = 4
+[train]
+steps = 60
+batch = 4
+)";
+
+TEST(PretrainedTables, LearnFromRowsThatAreKnownAndAnswerForTheOthers) {
+  const Recipe recipe = parse_recipe(parse_toml(kTables, "tables.toml"), {"model.from=" + golden("tabpfn")});
+  for (const char* mixer : {"hedgehog", "luna", "performer"}) {
+    Converted c(recipe, {.mixer = mixer});
+    EXPECT_EQ(c.from->parameters().fingerprint(), load_model(golden("tabpfn"))->parameters.fingerprint());
+    const double at_once = distance(*c.from, *c.to, 32, c.context);
+    EXPECT_GT(at_once, 0) << mixer;
+    const bool learns = can_transfer(*c.to, c.fates);
+    EXPECT_EQ(learns, std::string(mixer) != "performer");
+    if (learns)
+      for (const TransferReport& r : transfer(*c.from, *c.to, c.fates, {.steps = 60}, c.context)) {
+        EXPECT_TRUE(r.weights) << mixer;
+        EXPECT_LT(r.after, r.before) << mixer;
+      }
+    const DistilReport report = distil(*c.from, *c.to, {.steps = 60, .lr = 1e-3}, c.context);
+    EXPECT_LT(report.after, 0.7 * report.before) << mixer;
+    // Train and evaluate as any task does.
+    const double before = c.to->step().loss;
+    EXPECT_TRUE(std::isfinite(before) && c.to->evaluate({.examples = 8}).value >= 0);
+  }
+}
+
+// Of the rows of a table those that are known are not compared: a plain sum in double over the others.
+TEST(Distillation, ComparesRowsThatAreAskedFor) {
+  Converted c(parse_recipe(parse_toml(kTables, "tables.toml"), {"model.from=" + golden("tabpfn")}), {.mixer = "hedgehog"});
+  Batch batch;
+  c.to->task().fill(Split::test, 0, 4, batch);
+  Tape<float> theirs(c.context, Record::no), own(c.context, Record::no);
+  const Var<float> a = c.from->model().logits(theirs, input_of(batch)).logits,
+                   b = c.to->model().logits(own, input_of(batch)).logits;
+  double sum = 0;
+  for (Index i = 0; i < 4; ++i)
+    for (Index t = 16; t < 24; ++t) {
+      double za = 0, zb = 0;
+      for (Index v = 0; v < 4; ++v) za += std::exp(double(a.value(i, t, 0, v))), zb += std::exp(double(b.value(i, t, 0, v)));
+      for (Index v = 0; v < 4; ++v) {
+        const double la = double(a.value(i, t, 0, v)) - std::log(za), lb = double(b.value(i, t, 0, v)) - std::log(zb);
+        sum += std::exp(la) * (la - lb);
+      }
+    }
+  EXPECT_NEAR(distance(*c.from, *c.to, 4, c.context), sum / 32, 1e-6);
+}
+
 TEST(Distillation, IsTheDivergenceOfWhatModelsThink) {
   // Against a plain sum in double.
   Converted c(language("llama"), {.mixer = "hedgehog"});

@@ -17,6 +17,7 @@ ModelKind natural_kind(TaskKind task) {
     case TaskKind::vectors: return ModelKind::regression;
     case TaskKind::vectors_class: return ModelKind::vision;
     case TaskKind::autoencoder: return ModelKind::autoencoder;
+    case TaskKind::table: return ModelKind::table;
   }
   return ModelKind::language;
 }

@@ -143,7 +143,9 @@ ModelInput input_of(const Batch& batch) {
           .labels = batch.labels,
           .inputs = batch.inputs,
           .targets = batch.targets,
-          .lengths = batch.lengths};
+          // Tables have no padding.
+          .lengths = batch.known.empty() ? std::span<const Index>(batch.lengths) : std::span<const Index>(),
+          .known = batch.known};
 }
 
 void Session::fail_not_finite(const char* what, const std::string& where) {

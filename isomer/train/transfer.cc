@@ -79,16 +79,19 @@ class Pupil {
   void take(Pupil& other, std::size_t value) { taken_.push_back(&other.given_[value]); }
 
   /// The loss for an input of the old mixer and what its nodes made of it. On a tape that records, learns from it.
-  double look(Tape<float>& tape, Var<float> x, std::span<const Var<float>> theirs, double factor) {
-    const std::span<const Var<float>> own = run(tape, x);
+  /// `seen`: the first tokens, which all look at; 0: all of them are.
+  double look(Tape<float>& tape, Var<float> x, std::span<const Var<float>> theirs, Index seen, double factor) {
+    const std::span<const Var<float>> own = run(tape, x, seen);
     double scale = 1;
     Var<float> loss;
     if (report_.weights) {
+      const Var<float> k = own[std::size_t(ours_.k)], old_k = theirs[std::size_t(theirs_.k)];
+      const Index keys = seen > 0 ? seen : k.dim(1);
       loss = ops::attention_divergence<float>(tape,
                                               {.features_q = own[std::size_t(ours_.q)],
-                                               .features_k = own[std::size_t(ours_.k)],
+                                               .features_k = Tape<float>::part(k, slice(k.value, 1, 0, keys)),
                                                .q = theirs[std::size_t(theirs_.q)].value,
-                                               .k = theirs[std::size_t(theirs_.k)].value},
+                                               .k = slice(old_k.value, 1, 0, keys)},
                                               options_);
     } else {
       const Var<float> y = theirs.back();
@@ -111,10 +114,11 @@ class Pupil {
     Shape4 shape = {};
     std::vector<float> numbers = {};
   };
-  std::span<const Var<float>> run(Tape<float>& tape, Var<float> x) {
+  std::span<const Var<float>> run(Tape<float>& tape, Var<float> x, Index seen) {
     std::vector<Var<float>> taken, given(given_.size());
     for (Value* from : taken_) taken.push_back(tape.input(contiguous(from->numbers.data(), from->shape)));
-    const std::span<const Var<float>> values = mixer_.values(tape, tape.input(x.value), {taken, given});
+    const std::span<const Var<float>> values =
+        mixer_.values(tape, tape.input(x.value), {.taken = taken, .given = given, .seen = seen});
     for (std::size_t i = 0; i < given.size(); ++i) {
       given_[i] = {given[i].shape(), std::vector<float>(std::size_t(given[i].value.size()))};
       copy<float>(given[i].value, contiguous(given_[i].numbers.data(), given_[i].shape), tape.context());
@@ -167,12 +171,13 @@ class Lesson {
   const std::vector<double>& look(Split split, Index first, bool learn, double factor) {
     from_.task().fill(split, std::uint64_t(first), from_.recipe().train.batch, batch_);
     losses_.clear();
+    const Index seen = Index(batch_.known.size()) / batch_.B;
     from_.model().visit_blocks(watching_, input_of(batch_), [&](Index layer, Var<float> x, auto taken) {
       if (losses_.size() == pupils_.size() || pupils_[losses_.size()]->report().layer != layer) return;
       const Block<float>& block = from_.model().block(layer);
-      const Var<float> seen = block.mixer_input(watching_, x);
-      const auto values = block.mixer().values(watching_, seen, {.taken = taken});
-      losses_.push_back(pupils_[losses_.size()]->look(learn ? learning_ : looking_, seen, values, factor));
+      const Var<float> x_in = block.mixer_input(watching_, x);
+      const auto values = block.mixer().values(watching_, x_in, {.taken = taken, .seen = seen});
+      losses_.push_back(pupils_[losses_.size()]->look(learn ? learning_ : looking_, x_in, values, seen, factor));
     });
     watching_.clear();
     return losses_;
