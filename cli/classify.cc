@@ -90,7 +90,7 @@ int classify_table(const LoadedModel& loaded, const Request& request) {
   if (asked.rows.empty()) throw Error("--table: expected rows without a " + request.label + ", or --rows, got none");
   if (known.rows.empty()) throw Error("--table: expected rows with a " + request.label + ", got none");
   Context context(request.threads);
-  const std::vector<RowClass> found = classify_rows(loaded, known, asked, context);
+  const std::vector<RowClass> found = classify_rows(loaded.model, known, asked, context);
   std::vector<TableRow> rows;
   Index right = 0, judged = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {

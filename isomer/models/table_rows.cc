@@ -85,8 +85,8 @@ TableRows read_table(const std::string& path, const std::string& label, std::spa
   return table;
 }
 
-std::vector<RowClass> classify_rows(const LoadedModel& loaded, const TableRows& known, const TableRows& asked, Context& context) {
-  const ModelConfig& config = loaded.model.config();
+std::vector<RowClass> classify_rows(const Model<float>& model, const TableRows& known, const TableRows& asked, Context& context) {
+  const ModelConfig& config = model.config();
   if (config.kind != ModelKind::table) throw Error("expected a model of tables, got a " + std::string(name_of(config.kind)));
   const std::vector<Scaling> columns = scalings(known);
   const std::vector<std::string> classes = classes_of(known);
@@ -111,7 +111,7 @@ std::vector<RowClass> classify_rows(const LoadedModel& loaded, const TableRows& 
     }
   for (const std::string& label : known.labels) labels.push_back(float(std::ranges::find(classes, label) - classes.begin()));
   Tape<float> tape(context, Record::no);
-  const Var<float> logits = loaded.model.logits(tape, {.B = 1, .T = T, .inputs = inputs, .known = labels}).logits;
+  const Var<float> logits = model.logits(tape, {.B = 1, .T = T, .inputs = inputs, .known = labels}).logits;
   std::vector<RowClass> all;
   for (Index t = n; t < T; ++t) {
     const std::span<const float> row(&logits.value(0, t, 0, 0), classes.size());

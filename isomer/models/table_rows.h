@@ -3,7 +3,7 @@
 // answers.
 //
 //   const TableRows known = read_table("train.csv", "species"), asked = read_table("test.csv", "species", known.columns);
-//   const std::vector<RowClass> found = classify_rows(*loaded, known, asked, context);  // found[0].label
+//   const std::vector<RowClass> found = classify_rows(loaded->model, known, asked, context);  // found[0].label
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +30,7 @@ struct RowClass {
 /// The classes of the rows that are asked for, by those of the rows that are known. As TabPFN was taught, columns are
 /// standardised by the known rows, those that never change there are left out, and what is missing is the mean. Throws Error for
 /// more columns or classes than the model has, and where no row is known.
-[[nodiscard]] std::vector<RowClass> classify_rows(const LoadedModel& loaded, const TableRows& known, const TableRows& asked,
+[[nodiscard]] std::vector<RowClass> classify_rows(const Model<float>& model, const TableRows& known, const TableRows& asked,
                                                   Context& context);
 
 }  // namespace isomer

@@ -62,7 +62,7 @@ TEST(TableRows, AreStandardisedByThoseThatAreKnown) {
   const auto loaded = tiny();
   Context context(1);
   const std::vector<RowClass> found =
-      classify_rows(*loaded, kKnown, {kKnown.columns, {{2, 4, NAN}, {0, 7, 30}}, {"", ""}}, context);
+      classify_rows(loaded->model, kKnown, {kKnown.columns, {{2, 4, NAN}, {0, 7, 30}}, {"", ""}}, context);
   ASSERT_EQ(found.size(), 2U);
   // By hand: a has mean 3 and variance 14/3, b mean 30 and variance 1400/3; two columns of six.
   std::vector<float> inputs;
@@ -94,7 +94,7 @@ TEST(TableRows, SayWhatAModelCannotRead) {
   const auto loaded = tiny();
   Context context(1);
   const auto error = [&](const TableRows& known) {
-    return error_of([&] { (void)classify_rows(*loaded, known, {known.columns, {known.rows[0]}, {""}}, context); });
+    return error_of([&] { (void)classify_rows(loaded->model, known, {known.columns, {known.rows[0]}, {""}}, context); });
   };
   EXPECT_EQ(error({{"a"}, {{1}, {1}}, {"x", "y"}}),
             "table: expected a column that is not the same in all rows that are known, got none");

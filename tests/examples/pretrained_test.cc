@@ -75,7 +75,7 @@ TEST_F(PretrainedExamples, TableRows) {
   const auto loaded = load_model(kGoldens + "/foreign/tabpfn");
   // from isomer/models/table_rows.h
   const TableRows known = read_table("train.csv", "species"), asked = read_table("test.csv", "species", known.columns);
-  const std::vector<RowClass> found = classify_rows(*loaded, known, asked, context);  // found[0].label
+  const std::vector<RowClass> found = classify_rows(loaded->model, known, asked, context);  // found[0].label
   // end
   ASSERT_EQ(found.size(), 1U);
   EXPECT_GE(found[0].probability, 0.5);
