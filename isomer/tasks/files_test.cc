@@ -285,6 +285,59 @@ TEST_F(ImagesTask, RefuseWhatDoesNotFit) {
   EXPECT_EQ(error(), "cannot read " + (folder / "train-images-idx3-ubyte.gz").string() + ": No such file or directory");
 }
 
+struct CifarTask : Files {
+  /// Pictures whose red is 2 · row + 4 · column, green 255 − that, and blue anything.
+  void write_batch(const std::string& name, const std::string& classes) const {
+    std::string all;
+    for (const char label : classes) {
+      all += label;
+      for (const int channel : {0, 1, 2})
+        for (int i = 0; i < 1024; ++i) {
+          const int red = 2 * (i / 32) + 4 * (i % 32);
+          all += char(channel == 0 ? red : channel == 1 ? 255 - red : i % 251);
+        }
+    }
+    write(name, all);
+  }
+  void SetUp() override {
+    Files::SetUp();
+    write_batch("data_batch_1.bin", {3, 9});
+    write_batch("data_batch_2.bin", {1});
+    write_batch("test_batch.bin", {0, 7});
+  }
+};
+
+TEST_F(CifarTask, AreResampledPatches) {
+  const auto task = make_task("cifar", {{"path", folder}, {"side", "64"}, {"patch", "16"}});
+  EXPECT_EQ(task->size(Split::train), 3U);
+  EXPECT_EQ(make_task("cifar", {{"path", folder}, {"train_examples", "2"}})->size(Split::train), 2U);
+  EXPECT_EQ(task->shape().length, 16);
+  EXPECT_EQ(task->shape().features, 768);
+  Batch batch;
+  task->fill(Split::test, 0, 2, batch);
+  EXPECT_EQ(batch.labels, (std::vector<std::int64_t>{0, 7}));
+  // A plane stays a plane: pixel (y, x) of 64 lies at ((y + 1/2) / 2 − 1/2, …) of 32. Its deviation over all pixels, its mean 93.
+  const double deviation = std::sqrt((4 + 16) * (32.0 * 32 - 1) / 12);
+  for (const auto& [y, x] : {std::pair<Index, Index>{1, 1}, {20, 33}, {47, 62}}) {
+    const double red = 2 * ((double(y) + 0.5) / 2 - 0.5) + 4 * ((double(x) + 0.5) / 2 - 0.5);
+    const Index patch = y / 16 * 4 + x / 16, i = y % 16 * 16 + x % 16;
+    EXPECT_NEAR(batch.inputs[std::size_t(768 * patch + i)], (red - 93) / deviation, 1e-5);
+    EXPECT_NEAR(batch.inputs[std::size_t(768 * patch + 256 + i)], -(red - 93) / deviation, 1e-5);
+  }
+}
+
+TEST_F(CifarTask, RefuseWhatDoesNotFit) {
+  EXPECT_EQ(error_of("cifar", {}), "cifar: expected path = a folder, got none: tools/models cifar-10 fetches one");
+  EXPECT_EQ(error_of("cifar", {{"path", folder}, {"patch", "5"}}), "cifar: expected a patch that divides 32 pixels, got 5");
+  write_batch("test_batch.bin", {10});
+  EXPECT_EQ(error_of("cifar", {{"path", folder}}), "cifar: expected classes below 10, got 10");
+  write("test_batch.bin", "short");
+  EXPECT_EQ(error_of("cifar", {{"path", folder}}),
+            "cifar: expected records of 3073 bytes in " + (folder / "test_batch.bin").string() + ", got 5 bytes");
+  std::filesystem::remove(folder / "test_batch.bin");
+  EXPECT_NE(error_of("cifar", {{"path", folder}}).find("cannot read"), std::string::npos);
+}
+
 TEST(DefaultFiles, AreReadWhereTheirPackagesAreInstalled) {
   for (const auto& [task, path] :
        {std::pair{"text", "/usr/share/doc/jargon-text/jargon.txt.gz"}, {"images", "/usr/share/datasets/fashion-mnist"}}) {

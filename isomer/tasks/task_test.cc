@@ -39,6 +39,22 @@ std::string pictures() {
   return all.folder.path;
 }
 
+/// 64 colour pictures to train on and 32 to test on.
+std::string colours() {
+  static const tests::TemporaryFolder kFolder;
+  const std::filesystem::path train = kFolder.path / "data_batch_1.bin", test = kFolder.path / "test_batch.bin";
+  if (std::filesystem::exists(test)) return kFolder.path;
+  Rng rng(1);
+  for (const auto& [path, n] : {std::pair{train, 64}, {test, 32}}) {
+    std::ofstream file(path, std::ios::binary);
+    for (int i = 0; i < n; ++i) {
+      file << char(rng.below(10));
+      for (int p = 0; p < 3072; ++p) file << char(rng.below(256));
+    }
+  }
+  return kFolder.path;
+}
+
 /// Records of 200 words of 1 to 9 letters: is the first letter in the first half of the alphabet?
 std::string records() {
   static const tests::TemporaryFolder kFolder;
@@ -60,6 +76,7 @@ Settings small(std::string_view task) {
   if (task == "text") return {{"path", ISOMER_SOURCE_DIR "/isomer/tasks"}, {"length", "64"}};
   if (task == "classify") return {{"path", records()}, {"length", "64"}, {"test_share", "0.25"}};
   if (task == "images") return {{"path", pictures()}, {"patch", "2"}};
+  if (task == "cifar") return {{"path", colours()}};
   if (task == "selective-copying") return {{"noise", "100"}};
   if (task == "word-problem") return {{"test_length", "64"}};
   return {};

@@ -8,8 +8,8 @@ std::span<const TaskType* const> tasks() {
   static constexpr std::array kAll{
       &task::mqar,       &task::mqar_based,   &task::induction, &task::needle,     &task::copying,      &task::selective_copying,
       &task::mad_recall, &task::mad_noisy,    &task::mad_fuzzy, &task::mad_copy,   &task::mad_memorize, &task::mad_compress,
-      &task::parity,     &task::word_problem, &task::listops,   &task::pathfinder, &task::images,       &task::regression,
-      &task::tables,     &task::text,         &task::classify};
+      &task::parity,     &task::word_problem, &task::listops,   &task::pathfinder, &task::images,       &task::cifar,
+      &task::regression, &task::tables,       &task::text,      &task::classify};
   return kAll;
 }
 

@@ -10,6 +10,7 @@
 #include "isomer/io/unicode.h"
 #include "isomer/models/foreign/architecture.h"
 #include "isomer/models/foreign/gguf_model.h"
+#include "isomer/models/picture_size.h"
 #include "isomer/models/table_rows.h"
 #include "isomer/models/tokenizers/chat.h"
 #include "isomer/models/tokenizers/given_parts.h"
@@ -79,6 +80,14 @@ TEST_F(PretrainedExamples, TableRows) {
   // end
   ASSERT_EQ(found.size(), 1U);
   EXPECT_GE(found[0].probability, 0.5);
+}
+
+TEST_F(PretrainedExamples, PictureSize) {
+  const std::string folder = kGoldens + "/foreign/dinov2";
+  // from isomer/models/picture_size.h
+  write_for_pictures(folder, 16, "wide");  // pictures of 16 × 16 pixels
+  // end
+  EXPECT_TRUE(fs::exists("wide/config.json"));
 }
 
 TEST_F(PretrainedExamples, WeightTable) {
