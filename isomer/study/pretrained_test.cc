@@ -130,6 +130,18 @@ TEST(PretrainedClaims, KeepAnEncoderAsItIs) {
   EXPECT_EQ(own->parameters().fingerprint(), load_model(golden("bert-encoder"))->parameters.fingerprint());
 }
 
+TEST(PretrainedClaims, KeepAModelOfTablesAsItIs) {
+  Context context(1);
+  const Recipe recipe = parse_recipe(
+      parse_toml("[task]\nname = \"tables\"\nrows = 12\nknown = 8\nfeatures = 6\ncolumns = 6\nclasses = 4\n", "claim.toml"),
+      {"model.layers=luna"});
+  const auto own = pretrained(recipe, golden("tabpfn"), {}, Head::own, context);
+  EXPECT_EQ(own->config().kind, ModelKind::table);
+  EXPECT_EQ(own->parameters().fingerprint(), load_model(golden("tabpfn"))->parameters.fingerprint());
+  const ConvertedModel to = convert_as(recipe, *own, context);
+  EXPECT_GT(distance(*own, *to.session, 4, context), 0);
+}
+
 TEST(Cells, RunTheirProcedure) {
   const Procedure procedure{.name = "p", .run = [](const Recipe& recipe, Context&, const CellProgress&) {
                               return CellResult{.value = double(recipe.train.steps), .steps = recipe.train.steps};

@@ -91,8 +91,8 @@ TEST(Sources, AreFoundByNameAndTheNearestIsNamed) {
 const std::set<std::string> kFails{"selective-rope.feature-scale", "selective-rope.leakage"};
 
 // Claims that time this machine, take long or need pre-trained weights: the study's, not a test's.
-const std::set<std::string> kLeftOut{"across.crossover", "across.decoding", "inline.runtime", "luna.linear-time",
-                                     "luna.fit",         "luna.frozen",     "luna.bert-cost", "luna.smollm2-cost"};
+const std::set<std::string> kLeftOut{"across.crossover", "across.decoding", "inline.runtime",    "luna.linear-time", "luna.fit",
+                                     "luna.frozen",      "luna.bert-cost",  "luna.smollm2-cost", "luna.tabpfn-cost"};
 
 TEST(Study, AnalyticClaimsAreDecided) {
   const TemporaryFolder folder;

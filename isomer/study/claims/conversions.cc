@@ -28,9 +28,9 @@ Contender with_windows(const std::string& name, const std::string& preset, const
   return one;
 }
 
-Rule luna_leads(bool lower_is_better, double slack) {
+Rule luna_leads(bool lower_is_better, double slack, const std::vector<std::string>& others) {
   std::vector<Rule> rules{lower_is_better ? ordering({"Hedgehog", "LUNA"}, slack) : ordering({"LUNA", "Hedgehog"}, slack)};
-  for (const char* other : {"T2R", "elu + 1", "Performer", "cosFormer"})
+  for (const std::string& other : others)
     rules.push_back(lower_is_better ? greater(other, "LUNA", 0) : greater("LUNA", other, 0));
   return all_of(std::move(rules));
 }

@@ -10,7 +10,8 @@ namespace isomer::study {
 [[nodiscard]] std::vector<Contender> successors(Index key, double rate);
 
 /// LUNA recovers at least as much as Hedgehog, but for `slack`, and more than the others.
-[[nodiscard]] Rule luna_leads(bool lower_is_better, double slack);
+[[nodiscard]] Rule luna_leads(bool lower_is_better, double slack,
+                              const std::vector<std::string>& others = {"T2R", "elu + 1", "Performer", "cosFormer"});
 
 /// A hybrid of a language model: a linear layer and one with short windows in turn, as LoLCATs and SWAX have them.
 [[nodiscard]] Contender with_windows(const std::string& name, const std::string& preset, const Overrides& options, Index layers,

@@ -1,8 +1,9 @@
-// What length costs a pre-trained model before and after its softmax has given way: SmolLM2-135M, which reads and writes, and
-// BERT-base; and what the first still finds in a long text.
+// What length costs a pre-trained model before and after its softmax has given way: SmolLM2-135M, which reads and writes,
+// BERT-base and TabPFN; and what the first still finds in a long text.
 #include <array>
 #include <cmath>
 
+#include "isomer/base/rng.h"
 #include "isomer/models/pretrained.h"
 #include "isomer/models/prompt.h"
 #include "isomer/study/claims/conversions.h"
@@ -214,7 +215,30 @@ Claim needles() {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------
-// An encoder.
+// An encoder, and a model of tables.
+
+/// Seconds of processor time of one pass at every length, three rounds over all models; at the longest the ratio softmax over
+/// LUNA, and memory. `name`: of the longest length.
+template <std::size_t N>
+void time_passes(const std::vector<Named>& models, const std::array<Index, N>& lengths, const std::string& name,
+                 const std::function<void(Session&, Index length, Tape<float>&)>& pass, Context& context, Evidence& found) {
+  constexpr int kRounds = 3;
+  for (const Index length : lengths) {
+    for (int round = 0; round < kRounds; ++round) {
+      double softmax = 0;
+      for (const auto& [model, session] : models) {
+        Tape<float> tape(context, Record::no);
+        const ProcessorTime watch;
+        pass(*session, length, tape);
+        const double seconds = watch.seconds();
+        found.add(model, double(length), seconds);
+        if (model == "softmax") softmax = seconds;
+        if (length == lengths.back() && model == "LUNA") found.add("softmax's time over LUNA's at " + name, softmax / seconds);
+        if (length == lengths.back() && round == 0) found.put("memory of " + model + " at " + name, double(tape.bytes()) / kMega);
+      }
+    }
+  }
+}
 
 constexpr const char* kEncoded = R"(
 [task]
@@ -249,29 +273,59 @@ Claim encoder() {
         };
         const std::vector<Named> all =
             before_and_after(std::make_unique<Session>(recipe, config, context, Weights::zero), kEncoded, models, context);
-        for (const Index T : kTokens) {
+        const auto pass = [](Session& session, Index T, Tape<float>& tape) {
           const std::vector<std::int64_t> tokens(std::size_t(T), 7);
-          constexpr int kRounds = 3;
-          for (int round = 0; round < kRounds; ++round) {
-            double softmax = 0;
-            for (const auto& [name, session] : all) {
-              Tape<float> tape(context, Record::no);
-              const ProcessorTime watch;
-              (void)session->model().logits(tape, {.B = 1, .T = T, .tokens = tokens});
-              const double seconds = watch.seconds();
-              found.add(name, double(T), seconds);
-              if (name == "softmax") softmax = seconds;
-              if (T == kTokens.back() && name == "LUNA")
-                found.add("softmax's time over LUNA's at 4096 tokens", softmax / seconds);
-              if (T == kTokens.back() && round == 0)
-                found.put("memory of " + name + " at 4096 tokens", double(tape.bytes()) / kMega);
-            }
-          }
-        }
+          (void)session.model().logits(tape, {.B = 1, .T = T, .tokens = tokens});
+        };
+        time_passes(all, kTokens, "4096 tokens", pass, context, found);
+      }};
+}
+
+constexpr const char* kTable = R"(
+[task]
+name = "tables"
+)";
+
+Claim tables() {
+  return {
+      .id = "luna.tabpfn-cost",
+      .statement =
+          "In TabPFN LUNA's time is linear in the number of rows whose classes are known, and with 8192 of them shorter "
+          "than that of softmax.",
+      .quantity =
+          "seconds of processor time that TabPFN (12 layers of 512) takes to say the classes of 16 rows from so many known ones, "
+          "softmax replaced in every layer, float32, one thread; three rounds over all models; beside it the memory that a pass "
+          "takes. It learned from tables of up to about 1000 rows: this is about time, luna.tabpfn-conversion about answers",
+      .rule = all_of({slope("LUNA", 0.85, 1.15), at_least("softmax's time over LUNA's at 8192 rows", 1.2)}),
+      .published = {{.name = "linear against quadratic cost", .where = "LUNA, direction only"}},
+      .figure = {.kind = "loglog", .x = "rows", .y = "seconds", .caption = "16 rows of a table, by so many known ones."},
+      .units = {{"softmax's time", "ratio"}, {"memory", "MB"}},
+      .otherwise = "size: of few rows most of the time is that of products with weights, the same for all",
+      .unclear = "three rounds on a machine that others may use",
+      .full_only = true,
+      .measure = [](const Budget&, Context& context, Evidence& found) {
+        constexpr std::array<Index, 7> kRows{128, 256, 512, 1024, 2048, 4096, 8192};
+        const Recipe recipe = parse_recipe(parse_toml(kTable, "the claim's recipe"), Overrides{});
+        const std::vector<Contender> models{
+            {.name = "LUNA", .set = {"model.layers=luna", "mixer.luna.features=64", "mixer.luna.functions=4"}},
+            {.name = "Hedgehog", .set = {"model.layers=hedgehog"}},
+        };
+        const std::vector<Named> all =
+            before_and_after(pretrained(recipe, model_folder("tabpfn"), {}, Head::own, context), kTable, models, context);
+        const Index features = all[0].session->config().features;
+        const auto pass = [features](Session& session, Index known, Tape<float>& tape) {
+          constexpr Index kAsked = 16;
+          Rng rng(1);
+          std::vector<float> inputs(std::size_t((known + kAsked) * features)), labels(std::size_t(known), 0);
+          for (float& x : inputs) x = float(rng.normal());
+          for (float& label : labels) label = float(rng.below(2));
+          (void)session.model().logits(tape, {.B = 1, .T = known + kAsked, .inputs = inputs, .known = labels});
+        };
+        time_passes(all, kRows, "8192 rows", pass, context, found);
       }};
 }
 }  // namespace
 
-std::vector<Claim> luna_cost() { return {decoding(), needles(), encoder()}; }
+std::vector<Claim> luna_cost() { return {decoding(), needles(), encoder(), tables()}; }
 
 }  // namespace isomer::study
