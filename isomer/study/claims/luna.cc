@@ -131,6 +131,7 @@ Source luna() {
   std::ranges::move(luna_features(), std::back_inserter(claims));
   std::ranges::move(luna_models(), std::back_inserter(claims));
   std::ranges::move(luna_pretrained(), std::back_inserter(claims));
+  std::ranges::move(luna_pictures(), std::back_inserter(claims));
   std::ranges::move(luna_tables(), std::back_inserter(claims));
   std::ranges::move(luna_cost(), std::back_inserter(claims));
   return {.id = "luna",

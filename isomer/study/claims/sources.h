@@ -22,6 +22,7 @@ namespace isomer::study {
 [[nodiscard]] std::vector<Claim> luna_features();
 [[nodiscard]] std::vector<Claim> luna_models();
 [[nodiscard]] std::vector<Claim> luna_pretrained();
+[[nodiscard]] std::vector<Claim> luna_pictures();
 [[nodiscard]] std::vector<Claim> luna_tables();
 [[nodiscard]] std::vector<Claim> luna_cost();
 [[nodiscard]] std::vector<Claim> selective_rope_models();
