@@ -86,7 +86,7 @@ TEST(TableRows, HaveAsManyClassesAsTheyHaveLabels) {
   for (const std::vector<std::string>& labels :
        {std::vector<std::string>{"10", "1a", "9", "10", "9", "1a"}, {"nan", "1", "2", "nan", "2", "1"}, {"inf", "1", "-1", "x", "1", "x"}}) {
     const TableRows known{{"a"}, {{1}, {2}, {3}, {4}, {5}, {6}}, labels};
-    EXPECT_EQ(classify_rows(*loaded, known, {known.columns, {{1}}, {""}}, context).size(), 1U);
+    EXPECT_EQ(classify_rows(loaded->model, known, {known.columns, {{1}}, {""}}, context).size(), 1U);
   }
 }
 
