@@ -137,7 +137,8 @@ Command classify_command(Options& options) {
   options.add("--label", request->label, "The column of the class").value("NAME");
   options.table(request->output);
   options.threads(request->threads);
-  options.footer("Example:\n  isomer classify runs/mail --text \"You have won\" --lines inbox.txt --csv\n"
+  options.footer(
+      "Example:\n  isomer classify runs/mail --text \"You have won\" --lines inbox.txt --csv\n"
       "  isomer classify tabpfn --table known.csv --label species --rows asked.csv");
   return [request] { return classify_request(*request); };
 }

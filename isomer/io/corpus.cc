@@ -94,8 +94,8 @@ NamedRecords parse_all_lines(std::string_view text, const std::string& name) {
       if (const Json* value = json.find(all.names[i]); value != nullptr && *value != Json())
         record[i] = text_of_value(*value, all.names[i], place);
     for (const auto& member : json.members())
-      place.require(std::ranges::find(all.names, member.first) != all.names.end(), "expected fields of the first record, which are ",
-                    listed(all.names), ", got ", member.first);
+      place.require(std::ranges::find(all.names, member.first) != all.names.end(),
+                    "expected fields of the first record, which are ", listed(all.names), ", got ", member.first);
   });
   return all;
 }

@@ -60,7 +60,9 @@ std::vector<std::string> classes_of(const TableRows& known) {
     double x = kMissing;
     return parse_number(label, x) ? x : kMissing;
   };
-  if (std::ranges::all_of(classes, [](double x) { return std::isfinite(x); }, number)) std::ranges::stable_sort(classes, {}, number);
+  if (std::ranges::all_of(
+          classes, [](double x) { return std::isfinite(x); }, number))
+    std::ranges::stable_sort(classes, {}, number);
   return classes;
 }
 
@@ -68,13 +70,17 @@ std::vector<std::string> classes_of(const TableRows& known) {
 
 TableRows read_table(const std::string& path, const std::string& label, std::span<const std::string> columns) {
   const NamedRecords file = read_all_records(path);
-  const auto place_of = [&](const std::string& name) { return std::size_t(std::ranges::find(file.names, name) - file.names.begin()); };
+  const auto place_of = [&](const std::string& name) {
+    return std::size_t(std::ranges::find(file.names, name) - file.names.begin());
+  };
   const std::size_t label_at = place_of(label);
   TableRows table{.columns = {columns.begin(), columns.end()}};
-  if (columns.empty()) std::ranges::copy_if(file.names, std::back_inserter(table.columns), [&](const auto& name) { return name != label; });
+  if (columns.empty())
+    std::ranges::copy_if(file.names, std::back_inserter(table.columns), [&](const auto& name) { return name != label; });
   std::vector<std::size_t> places;
   for (const std::string& column : table.columns) {
-    if (places.emplace_back(place_of(column)) == file.names.size()) throw Error(path + ": expected a column " + column + ", got none");
+    if (places.emplace_back(place_of(column)) == file.names.size())
+      throw Error(path + ": expected a column " + column + ", got none");
   }
   for (const std::vector<std::string>& record : file.rows) {
     const std::string row_place = path + ": row " + std::to_string(table.rows.size() + 1);

@@ -50,7 +50,8 @@ TEST_F(TableFiles, WhatIsNoNumberIsNamedByItsRow) {
 }
 
 TEST_F(TableFiles, HaveNothingWhereJsonHasNull) {
-  const TableRows rows = read_table(file("{\"a\": 1, \"kind\": \"x\"}\n{\"a\": null, \"kind\": null}\n{}\n", "rows.jsonl"), "kind");
+  const TableRows rows =
+      read_table(file("{\"a\": 1, \"kind\": \"x\"}\n{\"a\": null, \"kind\": null}\n{}\n", "rows.jsonl"), "kind");
   EXPECT_EQ(rows.labels, (std::vector<std::string>{"x", "", ""}));
   EXPECT_EQ(rows.rows[0], std::vector<double>{1});
   EXPECT_TRUE(std::isnan(rows.rows[1][0]) && std::isnan(rows.rows[2][0]));
@@ -83,8 +84,9 @@ TEST(TableRows, AreStandardisedByThoseThatAreKnown) {
 TEST(TableRows, HaveAsManyClassesAsTheyHaveLabels) {
   const auto loaded = tiny();
   Context context(1);
-  for (const std::vector<std::string>& labels :
-       {std::vector<std::string>{"10", "1a", "9", "10", "9", "1a"}, {"nan", "1", "2", "nan", "2", "1"}, {"inf", "1", "-1", "x", "1", "x"}}) {
+  for (const std::vector<std::string>& labels : {std::vector<std::string>{"10", "1a", "9", "10", "9", "1a"},
+                                                 {"nan", "1", "2", "nan", "2", "1"},
+                                                 {"inf", "1", "-1", "x", "1", "x"}}) {
     const TableRows known{{"a"}, {{1}, {2}, {3}, {4}, {5}, {6}}, labels};
     EXPECT_EQ(classify_rows(loaded->model, known, {known.columns, {{1}}, {""}}, context).size(), 1U);
   }

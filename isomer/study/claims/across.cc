@@ -235,8 +235,9 @@ Claim recall_and_state() {
        .figure = {.kind = "scatter",
                   .x = "state, bytes",
                   .y = "accuracy",
-                  .caption = "Every preset: recall by what it keeps. The line joins those that no other beats with less; near 0.37 "
-                             "stand those that had not begun to recall when the steps ended.",
+                  .caption =
+                      "Every preset: recall by what it keeps. The line joins those that no other beats with less; near 0.37 "
+                      "stand those that had not begun to recall when the steps ended.",
                   .front = true},
        .otherwise = "size: the kind of update matters more than the bytes it has",
        .unclear = "size: the bytes of a state tell how much it may hold; whether a mixer learns to use them differs by kind",
