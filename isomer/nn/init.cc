@@ -101,7 +101,7 @@ void listed(const graph::Init& init, std::span<const Index> shape, std::span<dou
 }
 }  // namespace
 
-std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, Rng rng) {
+std::vector<double> initial_values(const graph::Init& init, std::span<const Index> shape, Rng rng) {
   Index size = 1;
   for (const Index n : shape) size *= n;
   std::vector<double> x(std::size_t(size), 0.0);
@@ -132,7 +132,7 @@ void initialise(Parameters<T>& parameters, std::uint64_t seed, const std::functi
   for (const Parameter<T>& p : parameters.all()) {
     if (which && !which(p.name())) continue;
     const std::vector<double> numbers =
-        draw(p.spec.init, p.spec.shape, Rng(seed, hash_of(stream_of(p.name(), p.spec.init.beside))));
+        initial_values(p.spec.init, p.spec.shape, Rng(seed, hash_of(stream_of(p.name(), p.spec.init.beside))));
     copy_numbers(dense_view(Type::f64, reinterpret_cast<const std::byte*>(numbers.data()), p.spec.shape), p.numbers());
   }
 }

@@ -18,6 +18,6 @@ template <class T>
 void initialise(Parameters<T>& parameters, std::uint64_t seed, const std::function<bool(const std::string& name)>& which = {});
 
 /// One array of this shape. Throws Error when a list has neither one number for each element nor one for each head.
-[[nodiscard]] std::vector<double> draw(const graph::Init& init, std::span<const Index> shape, Rng rng);
+[[nodiscard]] std::vector<double> initial_values(const graph::Init& init, std::span<const Index> shape, Rng rng);
 
 }  // namespace isomer

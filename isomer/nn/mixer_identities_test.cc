@@ -159,7 +159,8 @@ TEST(Performer, IsUnbiased) {
     const graph::Init init = layer.parameters.find("features.weight").spec.init;
     std::vector<double> sum(16, 0.0), squares(16, 0.0);
     for (int n = 0; n < kDraws; ++n) {
-      layer.set("features.weight", draw(init, layer.parameters.find("features.weight").spec.shape, Rng(9, std::uint64_t(n))));
+      layer.set("features.weight",
+                initial_values(init, layer.parameters.find("features.weight").spec.shape, Rng(9, std::uint64_t(n))));
       const std::vector<double> kernel = layer.kernel();
       for (std::size_t i = 0; i < kernel.size(); ++i) sum[i] += kernel[i], squares[i] += kernel[i] * kernel[i];
     }

@@ -202,7 +202,7 @@ TEST(Init, TakesTheRandomNumbersOfTheOneBesideIt) {
 }
 
 std::vector<double> sample(Kind kind, double a, double b, std::vector<Index> shape = {200, 100}) {
-  return draw({.kind = kind, .a = a, .b = b}, shape, Rng(5));
+  return initial_values({.kind = kind, .a = a, .b = b}, shape, Rng(5));
 }
 double mean(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / double(x.size()); }
 std::vector<double> mapped(std::vector<double> x, const auto& f) {
@@ -254,10 +254,10 @@ TEST(Init, OfFixedKindsIsWhatItSays) {
   EXPECT_EQ(sample(Kind::log_range, 0, 0, {2, 2}), (std::vector<double>{0, std::log(2.0), 0, std::log(2.0)}));
   EXPECT_EQ(sample(Kind::identity, 2, 0, {2, 2, 3}), (std::vector<double>{2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 0}));
   const graph::Init list{.kind = Kind::list, .values = {1, 2}};
-  EXPECT_EQ(draw(list, std::vector<Index>{2, 2}, Rng(0)), (std::vector<double>{1, 1, 2, 2}));
-  EXPECT_EQ(draw(list, std::vector<Index>{1, 2}, Rng(0)), (std::vector<double>{1, 2}));
+  EXPECT_EQ(initial_values(list, std::vector<Index>{2, 2}, Rng(0)), (std::vector<double>{1, 1, 2, 2}));
+  EXPECT_EQ(initial_values(list, std::vector<Index>{1, 2}, Rng(0)), (std::vector<double>{1, 2}));
   EXPECT_EQ(error_of([&] {
-              (void)draw(list, std::vector<Index>{3, 2}, Rng(0));
+              (void)initial_values(list, std::vector<Index>{3, 2}, Rng(0));
             }),
             "init: expected a list of 6 numbers, or of 3, got 2");
 }

@@ -10,7 +10,7 @@ namespace isomer::study {
 namespace {
 using Part = Trial::Part;
 
-constexpr const char* kPictures = R"(
+constexpr const char* kCifar = R"(
 [task]
 name = "cifar"
 side = 98
@@ -69,7 +69,7 @@ const Procedure kPictureConversion{
       return run_trial(trial, recipe, context, progress);
     }};
 
-Claim pictures() {
+Claim converted_pictures() {
   constexpr Index kKey = 64;
   return converted(
       {.id = "luna.vit-conversion",
@@ -85,11 +85,11 @@ Claim pictures() {
        .rule = luna_leads(false, 0.01),
        .otherwise = "budget: 24 steps of 16 pictures; Hedgehog's map starts at exp, LUNA's at random",
        .unclear = "budget: 24 steps of 16 pictures, and few seeds"},
-      {.recipe = kPictures, .models = successors(kKey, 1e-5), .procedure = &kPictureConversion, .ladder = {1e-5, 3e-5}},
+      {.recipe = kCifar, .models = successors(kKey, 1e-5), .procedure = &kPictureConversion, .ladder = {1e-5, 3e-5}},
       "accuracy");
 }
 }  // namespace
 
-std::vector<Claim> luna_pictures() { return {pictures()}; }
+std::vector<Claim> luna_pictures() { return {converted_pictures()}; }
 
 }  // namespace isomer::study

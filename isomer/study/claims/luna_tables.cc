@@ -96,7 +96,7 @@ std::vector<Contender> successors_in_tables() {
   return models;
 }
 
-Claim tables() {
+Claim converted_tables() {
   return converted(
       {.id = "luna.tabpfn-conversion",
        .statement =
@@ -124,6 +124,6 @@ Claim tables() {
 }
 }  // namespace
 
-std::vector<Claim> luna_tables() { return {tables()}; }
+std::vector<Claim> luna_tables() { return {converted_tables()}; }
 
 }  // namespace isomer::study
