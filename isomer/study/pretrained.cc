@@ -81,6 +81,26 @@ std::unique_ptr<Session> pretrained(const Recipe& recipe, const std::string& fol
   return session;
 }
 
+std::unique_ptr<Session> tuned_once(const Recipe& recipe, const std::string& folder, const Overrides& task,
+                                    const std::string& kept, const Tuning& tuning, Context& context,
+                                    const CellProgress& progress) {
+  (void)made_once(folder + "/" + kept, [&](const std::string& path) {
+    Recipe own = recipe;
+    own.train.seed = 1;
+    own.train.steps = tuning.steps, own.train.warmup = tuning.steps / 10, own.train.lr = tuning.rate;
+    own.train.freeze = tuning.freeze;
+    Overrides with = task;
+    with.insert(with.end(), tuning.task.begin(), tuning.task.end());
+    const auto teacher = pretrained(own, folder, with, Head::of_task, context);
+    for (Index step = 0; step < tuning.steps; ++step) {
+      (void)teacher->step();
+      if (progress && !progress(0)) throw Error("stopped");
+    }
+    write_safetensors(path, teacher->parameters().tensors());
+  });
+  return pretrained(recipe, folder, task, Head::of_task, context, folder + "/" + kept);
+}
+
 ConvertedModel convert_as(const Recipe& recipe, Session& from, Context& context) {
   std::vector<std::string> names = layers_of(recipe.model);
   if (names.size() == 1) names.assign(from.config().layers.size(), names[0]);

@@ -22,6 +22,17 @@ enum class Head : std::uint8_t { of_task, own };
 [[nodiscard]] std::unique_ptr<Session> pretrained(const Recipe& recipe, const std::string& folder, const Overrides& task,
                                                   Head head, Context& context, const std::string& weights = {});
 
+/// The model of a folder with a head for the task, tuned once: its weights stay in the folder, in the file `kept`.
+struct Tuning {
+  Index steps = 0;
+  double rate = 0;
+  std::string freeze = {};  // parameters that stay as they are: prefixes with commas between
+  Overrides task = {};      // while it is trained
+};
+[[nodiscard]] std::unique_ptr<Session> tuned_once(const Recipe& recipe, const std::string& folder, const Overrides& task,
+                                                  const std::string& kept, const Tuning& tuning, Context& context,
+                                                  const CellProgress& progress);
+
 /// The model with the mixers that the recipe's layers name, in all layers but those that stay softmax. Where the recipe names one
 /// mixer it stands in every layer.
 struct ConvertedModel {

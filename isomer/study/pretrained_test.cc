@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
 #include "isomer/base/error.h"
 #include "tests/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace isomer::study {
 namespace {
@@ -121,6 +123,38 @@ TEST(PretrainedClaims, StopWhenAsked) {
     trial.learns = from;
     EXPECT_EQ(tests::error_of([&] { (void)run_trial(trial, recipe, context, [](double) { return false; }); }), "stopped");
   }
+}
+
+TEST(PretrainedClaims, TuneOnceAndKeepTheWeights) {
+  Context context(1);
+  const tests::TemporaryFolder folder;
+  fs::copy(golden("llama"), folder.path, fs::copy_options::recursive);
+  const Recipe recipe = recipe_with({});
+  const Tuning tuning{.steps = 3, .rate = 1e-2, .freeze = "layers.", .task = {"task.seed=7"}};
+  Index steps = 0;
+  const auto tune = [&](bool go_on) {
+    return tuned_once(recipe, folder.path.string(), {}, "tuned.safetensors", tuning, context,
+                      [&](double) { return ++steps, go_on; });
+  };
+  EXPECT_EQ(tests::error_of([&] { (void)tune(false); }), "stopped");
+  EXPECT_FALSE(fs::exists(folder.path / "tuned.safetensors"));
+  steps = 0;
+  const auto first = tune(true);
+  EXPECT_EQ(steps, tuning.steps);
+  const auto second = tune(true);
+  EXPECT_EQ(steps, tuning.steps) << "they were kept";
+  EXPECT_EQ(first->parameters().fingerprint(), second->parameters().fingerprint());
+  const auto before = pretrained(recipe, golden("llama"), {}, Head::of_task, context);
+  EXPECT_NE(first->parameters().fingerprint(), before->parameters().fingerprint());
+  const Tensors now = first->parameters().tensors(), then = before->parameters().tensors();
+  Index frozen = 0;
+  for (const auto& [name, tensor] : now)
+    if (name.starts_with("layers.")) {
+      ++frozen;
+      EXPECT_TRUE(std::equal(tensor.bytes(), tensor.bytes() + tensor.size() * bytes_of(tensor.type()), then.at(name).bytes()))
+          << name;
+    }
+  EXPECT_GT(frozen, 0);
 }
 
 TEST(PretrainedClaims, KeepAnEncoderAsItIs) {

@@ -132,6 +132,7 @@ Source luna() {
   std::ranges::move(luna_models(), std::back_inserter(claims));
   std::ranges::move(luna_pretrained(), std::back_inserter(claims));
   std::ranges::move(luna_pictures(), std::back_inserter(claims));
+  std::ranges::move(luna_texts(), std::back_inserter(claims));
   std::ranges::move(luna_tables(), std::back_inserter(claims));
   std::ranges::move(luna_cost(), std::back_inserter(claims));
   return {.id = "luna",

@@ -138,7 +138,7 @@ name = "text"
 length = 256
 test_share = 0.2
 [train]
-steps = 20
+steps = 100
 batch = 1
 )";
 
@@ -176,7 +176,7 @@ double needle(Session& session, Index T, Context& context) {
 }
 
 const Procedure kNeedles{
-    .name = "smollm2-135m on wikitext-2: 30 steps of transfer, then distillation; windows 0 to 12 choose, 12 to 36 are the test",
+    .name = "smollm2-135m on wikitext-2: 60 steps of transfer, then distillation; windows 0 to 12 choose, 12 to 36 are the test",
     .run = [](const Recipe& recipe, Context& context, const CellProgress& progress) {
       const std::string text = "task.path=" + model_folder("wikitext-2") + "/wiki.test.raw";
       Trial trial{.name = "needles",
@@ -188,7 +188,7 @@ const Procedure kNeedles{
                         return std::exp(session.evaluate({.examples = examples, .first = first}).loss);
                       },
                   .lower_is_better = true,
-                  .transfer = 30,
+                  .transfer = 60,
                   .looks = 5};
       for (const Index T : {256, 512, 1024, 2048})
         trial.more["needle in " + std::to_string(T)] = [T, &context](Session& session) { return needle(session, T, context); };
@@ -203,15 +203,16 @@ Claim needles() {
        .quantity =
            "perplexity of SmolLM2-135M on 24 windows of 256 tokens of WikiText-2's test, and the share of the digits of a number "
            "that it says again at the end of 256 to 2048 tokens: LUNA or Hedgehog in every second layer, windows of 64 between, "
-           "q, k, v, o and RoPE kept; 30 steps of attention transfer, then 20 of distillation, each of 256 tokens, one learning "
-           "rate",
+           "q, k, v, o and RoPE kept; 60 steps of attention transfer, then 100 of distillation, each of 256 tokens, learning "
+           "rate "
+           "of 1e-4 or 3e-4",
        .rule = all_of({at_most("over softmax, Hedgehog and windows", 1.5),
                        greater("softmax, needle in 2048", "needle in 2048, Hedgehog and windows", 0.5)}),
        .published = {{.name = "linear layers and short windows in turn", .where = "SWAX, direction only"}},
        .units = {{"needle", "share"}, {"softmax, needle", "share"}},
-       .otherwise = "budget: 20 steps of 256 tokens, a learning rate that nobody searched",
-       .unclear = "budget: 20 steps of 256 tokens, a learning rate that nobody searched, and few seeds"},
-      {.recipe = kBrief, .models = hybrids(), .procedure = &kNeedles, .search = false}, "perplexity");
+       .otherwise = "budget: 100 steps of 256 tokens",
+       .unclear = "budget: 100 steps of 256 tokens, and few seeds"},
+      {.recipe = kBrief, .models = hybrids(), .procedure = &kNeedles, .ladder = {1e-4, 3e-4}}, "perplexity");
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------

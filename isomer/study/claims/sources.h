@@ -22,6 +22,7 @@ namespace isomer::study {
 [[nodiscard]] std::vector<Claim> luna_features();
 [[nodiscard]] std::vector<Claim> luna_models();
 [[nodiscard]] std::vector<Claim> luna_pretrained();
+[[nodiscard]] std::vector<Claim> luna_texts();
 [[nodiscard]] std::vector<Claim> luna_pictures();
 [[nodiscard]] std::vector<Claim> luna_tables();
 [[nodiscard]] std::vector<Claim> luna_cost();
