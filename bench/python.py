@@ -147,9 +147,9 @@ def share_of_linear(model, run) -> float:
     return spent[0] / total
 
 
-def model_times(rounds, names, directions):
-    print("Models of transformers: 12 layers, width 512, vocabulary 8192, T = 2048; tokens a second before and after accelerate()")
-    ids = torch.randint(8192, (1, 2048), generator=torch.Generator().manual_seed(1))
+def model_times(rounds, names, directions, tokens):
+    print(f"Models of transformers: 12 layers, width 512, vocabulary 8192, T = {tokens}; tokens a second before and after accelerate()")
+    ids = torch.randint(8192, (1, tokens), generator=torch.Generator().manual_seed(1))
     for name in names:
         model = grown(name)
 
@@ -175,7 +175,7 @@ def model_times(rounds, names, directions):
             pairs = pairs[1:]
             times = median(a / b for a, b in pairs)
             share = f"   products with weights are {share_of_linear(model, run):.0%} of what is left" if what == "forward" else ""
-            print(f"  {name:12} {what:9} {2048 / median(a for a, _ in pairs):8.0f} -> {2048 / median(b for _, b in pairs):8.0f} tokens/s"
+            print(f"  {name:12} {what:9} {tokens / median(a for a, _ in pairs):8.0f} -> {tokens / median(b for _, b in pairs):8.0f} tokens/s"
                   f"   {times:6.2f} x{mark(times, target)}{share}", flush=True)
 
 
@@ -199,6 +199,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--directions", default="forward,training", help="of models")
+    parser.add_argument("--tokens", type=int, default=2048, help="that models read; Mamba's training in plain PyTorch takes minutes a step with 2048")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cpu", action="store_true", help="seconds of the processor: with --threads 1, for a machine that others use")
     options = parser.parse_args()
@@ -208,7 +209,7 @@ def main():
     isomer.set_threads(options.threads)
     print(f"{options.threads} threads, {'seconds of the processor' if options.cpu else 'seconds of the clock'}")
     parts = {"overhead": overhead, "laws": laws, "kernels": kernels, "threads": threads,
-             "models": lambda rounds: model_times(rounds, options.models.split(","), options.directions.split(","))}
+             "models": lambda rounds: model_times(rounds, options.models.split(","), options.directions.split(","), options.tokens)}
     for part in options.parts.split(","):
         if part not in parts:
             parser.error(f"expected parts of {', '.join(parts)}, got {part}")
