@@ -201,10 +201,14 @@ Var<T> Model<T>::placed(Tape<T>& tape, Var<T> x, std::span<const std::int64_t> t
     x = ops::append_tokens(tape, first, x, {B, tokens, 1, config_.width});
   }
   if (positions_.present()) x = ops::add(tape, x, ops::position_table(tape, positions_, B, x.dim(1), places));
-  if (types_ && types.empty())
-    x = ops::add(tape, x, Tape<T>::part(types_->weight(), slice(types_->weight().value, 2, 0, 1)));
-  else if (types_)
-    x = ops::add(tape, x, (*types_)(tape, contiguous(types.data(), {B, tokens})));
+  if (types_) {
+    // Where nobody names them all tokens are of the first type.
+    std::int64_t* first = tape.template keep<std::int64_t>(1);
+    *first = 0;
+    x = ops::add(
+        tape, x,
+        (*types_)(tape, types.empty() ? contiguous<const std::int64_t>(first, {1, 1}) : contiguous(types.data(), {B, tokens})));
+  }
   return front_norm_ ? (*front_norm_)(tape, x) : x;
 }
 

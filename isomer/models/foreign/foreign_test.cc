@@ -103,6 +103,18 @@ TEST_P(ForeignModel, IsWrittenWithItsOwnNames) {
   expect(logits_of(*again, in_, {}, context_), "hidden", kOutputs);
 }
 
+TEST_P(ForeignModel, WithWeightsInFewerBitsIsTheModelWithRoundedWeights) {
+  const auto narrow = load_model(folder(), Type::bf16);
+  model_->parameters.assign(narrow->parameters.tensors());
+  in_.erase("targets");
+  // With what its library was given, and with what is taken where nobody names types.
+  for (const bool named : {true, false}) {
+    if (!named) in_.erase("types");
+    for (const auto& [name, want] : logits_of(*model_, in_, {}, context_))
+      EXPECT_LE(distance(logits_of(*narrow, in_, {}, context_).at(name), want, 1e-30), 1e-6) << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Goldens, ForeignModel, ::testing::ValuesIn(golden_names()), [](const auto& name) {
   std::string word = name.param;
   std::ranges::replace(word, '-', '_');
