@@ -151,7 +151,7 @@ TEST(LawOps, CarryTheirStateAndKeepTheInitialOneForGradients) {
   // Gradients start from the state before the call, which the call overwrites.
   expect_gradients(
       {random_values({1, 5, 2, K}, 1), random_values({1, 5, 2, K}, 2), random_values({1, 5, 2, V}, 3), decays({1, 5, 2, K}, 4)},
-      [&](Tape<D>& tape, Vars in) {
+      [&, K = K, V = V](Tape<D>& tape, Vars in) {
         std::vector<D> state = start.data;
         const View<D, 4> view = contiguous(state.data(), {1, 2, K, V});
         const Var<D> o = channel_decay<D>(tape, {in[0], in[1], in[2], in[3]}, {.chunk = 2}, view);
@@ -170,7 +170,7 @@ TEST(LawOps, AttentionWithAStateGivesWhatTheWholeSequenceGives) {
   const Var<D> want = attention<D>(tape, all, options);
   AttentionStream<D> state(AttentionState<D>({.B = kB, .H = kH, .Gk = 2, .Gv = 2, .K = kK, .V = kV}, options));
   for (const auto& [begin, end] : {std::array<Index, 2>{0, 3}, {3, 4}, {4, kT}}) {
-    const auto tokens = [&](Var<D> x) { return Tape<D>::alias(x, slice(x.value, 1, begin, end - begin)); };
+    const auto tokens = [begin = begin, end = end](Var<D> x) { return Tape<D>::alias(x, slice(x.value, 1, begin, end - begin)); };
     const Var<D> got = attention<D>(tape, {tokens(all.q), tokens(all.k), tokens(all.v), tokens(all.log_forget)}, options, state);
     for (Index b = 0; b < kB; ++b)
       for (Index t = begin; t < end; ++t)

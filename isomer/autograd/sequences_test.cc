@@ -170,13 +170,13 @@ void expect_as_alone(const Case& what, const Data& all, const Sequences& sequenc
   Result want;
   std::vector<D> dother(all.other.data.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const auto [row, first, length] = pieces[i];
-    const auto tokens = [&](const Values& x) { return part(part(x, 0, row, 1), 1, first, length); };
+    const Piece& piece = pieces[i];
+    const auto tokens = [&](const Values& x) { return part(part(x, 0, piece.row, 1), 1, piece.first, piece.length); };
     const bool per_token = what.other[1] == 0 && what.other[0] > 0;
     const Data own{tokens(all.x), per_token ? tokens(all.other) : all.other, part(all.state, 0, Index(i), 1), tokens(all.dy),
                    part(all.dstate, 0, Index(i), 1)};
     const std::array<std::int64_t, 1> position{sequences.position(Index(i))};
-    if (length == 0) {
+    if (piece.length == 0) {
       want.state.insert(want.state.end(), own.state.data.begin(), own.state.data.end());
       want.dstate.insert(want.dstate.end(), own.dstate.data.begin(), own.dstate.data.end());
       continue;

@@ -104,7 +104,7 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   const Value by_distance = distance_bias(m, H, options);
 
   const auto feature = [&](const char* name, Value x) { return what.feature ? m.named(name, what.feature(x)) : x; };
-  const auto featured = [&](const char* name, Index heads) {
+  const auto featured = [&, K = K](const char* name, Index heads) {
     Value x = project(m, name, heads, K, {.bias = bias});
     const graph::Normalise norm{.kind = Norm::rms, .eps = qk_norm_eps, .weight = true, .shared = true};
     if (qk_norm == "head") x = m.normalise(std::string(name) + "_norm", x, norm);

@@ -72,12 +72,12 @@ class Trainer {
   void merge(const Pair& pair, std::int32_t result) {
     std::vector<std::int32_t> words = std::move(pairs_.at(pair).words);
     std::ranges::sort(words);
-    words.erase(std::ranges::unique(words).begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
     changed_.clear();
     for (const std::int32_t w : words) merge_word(w, pair, result);
     pairs_.erase(pair);
     std::ranges::sort(changed_);
-    changed_.erase(std::ranges::unique(changed_).begin(), changed_.end());
+    changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
     for (const Pair& grown : changed_)
       if (const auto found = pairs_.find(grown); found != pairs_.end() && found->second.count > 0)
         queue_.push({found->second.count, grown});

@@ -148,7 +148,7 @@ CellResult run_trial(const Trial& trial, const Recipe& recipe, Context& context,
   const TrainRecipe& train = recipe.train;
   const auto score = [&](Trial::Part part) { return finite(trial.score(*to.session, part)); };
   for (const auto& [name, part] : {std::pair{"softmax", Trial::Part::test}, {"softmax, looked at", Trial::Part::look}})
-    result.numbers[name] = scored_once(trial.name + " " + name, [&] { return trial.score(*trial.teacher, part); });
+    result.numbers[name] = scored_once(trial.name + " " + name, [&, part = part] { return trial.score(*trial.teacher, part); });
   bool stopped = false;
   try {
     result.numbers["at once"] = score(Trial::Part::look);
@@ -167,7 +167,8 @@ CellResult run_trial(const Trial& trial, const Recipe& recipe, Context& context,
     result.loss = result.curve.back().loss;
     for (const auto& [name, measure] : trial.more) {
       result.numbers[name] = measure(*to.session);
-      result.numbers["softmax, " + name] = scored_once(trial.name + " " + name, [&] { return measure(*trial.teacher); });
+      result.numbers["softmax, " + name] =
+          scored_once(trial.name + " " + name, [&, &measure = measure] { return measure(*trial.teacher); });
     }
     result.improving = still_improving(result.curve, trial.lower_is_better);
   } catch (const NotFinite&) {

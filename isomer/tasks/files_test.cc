@@ -109,7 +109,7 @@ TEST_F(TextTask, KeepsAShareForValidationBeforeTheTest) {
   EXPECT_TRUE(task->has_validation());
   EXPECT_EQ(task->size(Split::validation), 14U);
   for (const auto& [split, letter] : {std::pair{Split::train, "a"}, {Split::validation, "v"}, {Split::test, "t"}})
-    each_example(*task, split, 30, [&](const Batch& batch) {
+    each_example(*task, split, 30, [&, letter = letter, split = split](const Batch& batch) {
       EXPECT_EQ(text_of(*task, batch.tokens).find_first_not_of(letter), std::string::npos) << name_of(split);
     });
   const auto without = make_task("text", {{"path", folder / "text"}, {"length", "20"}});

@@ -33,8 +33,10 @@ std::vector<std::int64_t> input_of(const Tokenizer& tokenizer, std::string_view 
   if (tokens.size() <= most) return tokens;
   // What stands behind the text stays.
   const std::vector<std::int64_t> bare = tokenizer.encode(text);
-  const auto own = std::ranges::search(tokens, bare);
-  const auto behind = std::min(std::ptrdiff_t(most), own.empty() ? 0 : tokens.end() - own.end());
+  // Clang 14 cannot compile std::ranges::search of GCC's library.
+  const auto own = std::search(tokens.begin(), tokens.end(), bare.begin(), bare.end());
+  const bool found = !bare.empty() && own != tokens.end();
+  const auto behind = std::min(std::ptrdiff_t(most), found ? tokens.end() - own - std::ssize(bare) : 0);
   tokens.erase(tokens.begin() + std::ptrdiff_t(most) - behind, tokens.end() - behind);
   return tokens;
 }

@@ -148,7 +148,7 @@ std::vector<std::string> unused_shared_options(const Recipe& recipe) {
   if (all == recipe.mixers.end()) return unused;
   const std::vector<std::string> layers = layers_of(recipe.model);
   for (const auto& [name, value] : all->second)
-    if (std::ranges::none_of(presets(), [&](const Preset* preset) {
+    if (std::ranges::none_of(presets(), [&, &name = name](const Preset* preset) {
           return std::ranges::find(layers, preset->name) != layers.end() && among_options(*preset, name);
         }))
       unused.push_back(name);

@@ -119,7 +119,7 @@ Claim ssd_is_separable() {
         const double a = 0.7;
         const Matrix q = gaussian(T, N, rng), b = gaussian(T, N, rng), v = gaussian(T, V, rng);
         Tensors in;
-        const auto tensor = [T](const Matrix& x) {
+        const auto tensor = [](const Matrix& x) {
           Tensor to(Type::f64, {1, T, 1, x.columns});
           std::ranges::copy(x.values, to.data<double>());
           return to;
@@ -192,7 +192,7 @@ Claim recall_jump() {
   for (const auto& [n, linear_rate, softmax_rate] :
        {Size{1, 1e-3, 3e-3}, Size{2, 1e-2, 1e-3}, Size{4, 3e-3, 3e-3}, Size{8, 1e-3, 3e-3}}) {
     const std::string key = "mixer.all.key=" + std::to_string(n);
-    const auto add = [&](const char* name, const char* layers, double rate) {
+    const auto add = [&, n = n](const char* name, const char* layers, double rate) {
       models.push_back({.name = name, .set = {layers, key}, .rate = rate, .x = n, .full_only = n == 1});
     };
     add("linear attention", "model.layers=linear-elu*2", linear_rate);

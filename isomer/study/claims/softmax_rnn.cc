@@ -34,7 +34,7 @@ Claim recurrence() {
         Rng rng{1};
         const Index T = 24, K = 3, V = 4;
         const Matrix q = gaussian(T, K, rng), k = gaussian(T, K, rng), v = gaussian(T, V, rng);
-        const auto view = [T](const Matrix& x) { return contiguous(x.values.data(), {1, T, 1, x.columns}); };
+        const auto view = [](const Matrix& x) { return contiguous(x.values.data(), {1, T, 1, x.columns}); };
         double worst = 0;
         for (int order = 0; order <= 8; ++order) {
           const AttentionOptions options{
