@@ -108,12 +108,10 @@ std::string line_of(const StudyProgress& now) {
   return text;
 }
 
-/// "dsf 17 min, inline 99 min": by source, the time of its claims; runs that several of them need count for each.
+/// "dsf 17 min, inline 9 min": by source.
 std::string minutes_of(const std::vector<Result>& results) {
-  std::map<std::string, double> seconds;
-  for (const Result& result : results) seconds[result.source] += result.seconds;
   std::string text;
-  for (const auto& [source, sum] : seconds)
+  for (const auto& [source, sum] : study::seconds_by_source(results))
     text += (text.empty() ? "" : ", ") + source + " " + std::to_string(std::lround(sum / 60)) + " min";
   return text;
 }
@@ -137,7 +135,7 @@ int compare_results(const Request& request) {
   std::vector<std::string_view> words;
   for (const Result& result : kept) words.push_back(name_of(result.decision.verdict));
   std::cout << aligned(rows) << kept.size() << " claims are kept in " << request.kept << ": " << counted(words) << "\n"
-            << "which took one core, runs that claims share counted for each: " << minutes_of(kept) << "\n"
+            << "which took one core: " << minutes_of(kept) << "\n"
             << (same ? "every verdict is the kept one\n" : "some verdicts differ from the kept ones\n");
   return same ? kDone : kFailed;
 }

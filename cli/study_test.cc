@@ -30,13 +30,13 @@ TEST_F(Cli, StudyDecidesClaimsAndKeepsWhatItFound) {
   EXPECT_EQ(result.at("schema"), 1);
   EXPECT_EQ(result.at("verdict"), "holds");
   for (const char* key : {"id", "source", "statement", "rule", "why", "measured", "published", "figure", "mode", "seeds", "cells",
-                          "command", "machine", "version", "seconds"})
+                          "command", "machine", "version", "seconds", "runs"})
     EXPECT_TRUE(result.contains(key)) << key;
   const Result same = run("study --compare --out " + path("a") + " --kept " + path("a"));
   EXPECT_EQ(same.status, 0) << same.err;
   EXPECT_NE(same.out.find("every verdict is the kept one"), std::string::npos);
   EXPECT_NE(same.out.find("2 claims are kept in " + path("a") + ": 1 fails, 1 holds"), std::string::npos) << same.out;
-  EXPECT_NE(same.out.find("counted for each: metala 0 min, selective-rope 0 min\n"), std::string::npos) << same.out;
+  EXPECT_NE(same.out.find("which took one core: metala 0 min, selective-rope 0 min\n"), std::string::npos) << same.out;
 }
 
 TEST_F(Cli, StudyOnAFullDiskSaysSoAndGoesOnLater) {

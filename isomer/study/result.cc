@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "isomer/base/error.h"
 #include "isomer/io/text.h"
@@ -101,6 +102,8 @@ Result read(const Json& from) {
   result.command = text("command");
   result.machine = from.at("machine"), result.version = text("version");
   result.seconds = from.at("seconds").number();
+  if (const Json* runs = from.find("runs"))
+    for (const auto& [key, seconds] : runs->members()) result.runs.emplace(key, seconds.number());
   return result;
 }
 /// What a figure without series shows is of its kind, as is what has the name of a series; other quantities may be of any.
@@ -153,6 +156,8 @@ Json to_json(const Result& result) {
   for (const Result::Measured& m : result.measured) measured.push(to_json(m));
   for (const Published& p : result.published)
     published.push(Json::object({{"name", p.name}, {"value", p.value}, {"where", p.where}}));
+  Json runs = Json::object();
+  for (const auto& [key, seconds] : result.runs) runs.set(key, seconds);
   return Json::object({{"schema", kSchema},
                        {"id", result.id},
                        {"source", result.source},
@@ -171,7 +176,8 @@ Json to_json(const Result& result) {
                        {"command", result.command},
                        {"machine", result.machine},
                        {"version", result.version},
-                       {"seconds", result.seconds}});
+                       {"seconds", result.seconds},
+                       {"runs", runs}});
 }
 
 Json to_json(const Claim& claim) {
@@ -190,6 +196,18 @@ Result parse_result(const std::string& text, const std::string& path) {
   } catch (const Error& problem) {
     throw Error(path + ": " + problem.what());
   }
+}
+
+std::map<std::string, double> seconds_by_source(const std::vector<Result>& results) {
+  std::map<std::string, double> seconds;
+  std::set<std::string> counted;
+  for (const Result& result : results) {
+    double& sum = seconds[result.source];
+    if (result.runs.empty()) sum += result.seconds;
+    for (const auto& [key, time] : result.runs)
+      if (counted.insert(key).second) sum += time;
+  }
+  return seconds;
 }
 
 void write_result(const std::string& folder, const Result& result) {

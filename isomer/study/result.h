@@ -3,6 +3,7 @@
 //
 //   write_result("results", result);                        // results/inline.confusion.json, whole or not at all
 //   const std::vector<Result> kept = read_results("study/results");
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct Result {
   std::vector<Line> series = {};
   Mode mode = Mode::quick;
   Index seeds = 0, cells = 0;
+  std::map<std::string, double> runs = {};  // each cell's key and processor time: which runs claims share
   std::string command = {};
   Json machine = Json::object();  // where it was made
   std::string version = {};
@@ -53,6 +55,10 @@ struct Result {
 [[nodiscard]] Json to_json(const Claim& claim);
 /// Throws Error "PATH: …" for what is not JSON, not a result, or of another schema.
 [[nodiscard]] Result parse_result(const std::string& text, const std::string& path);
+
+/// Seconds of processor time that the claims of each source took together. A run that several of them share counts once; all time
+/// of a result that names no runs counts.
+[[nodiscard]] std::map<std::string, double> seconds_by_source(const std::vector<Result>& results);
 
 void write_result(const std::string& folder, const Result& result);
 /// All results of a folder, by id. Throws Error as parse_result does, or when there is no such folder.

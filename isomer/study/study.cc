@@ -27,8 +27,9 @@ namespace {
 struct Work {
   const Claim* claim = nullptr;
   std::vector<Cell> cells = {};
-  std::size_t missing = 0;  // cells that are not done
-  double seconds = 0;       // of processor time, of its cells or its own measurement
+  std::size_t missing = 0;                  // cells that are not done
+  double seconds = 0;                       // of processor time, of its cells or its own measurement
+  std::map<std::string, double> runs = {};  // of its cells, by key
   bool decided = false;
   Outcome outcome = {};
 };
@@ -178,7 +179,11 @@ class Runner {
     std::string failure;
     try {
       work.claim->read(options_.budget, done_, found);
-      for (const Cell& cell : work.cells) work.seconds += done_(cell).seconds;
+      for (const Cell& cell : work.cells) {
+        const CellResult& run = done_(cell);
+        work.runs.emplace(run.key, run.seconds);
+        work.seconds += run.seconds;
+      }
     } catch (const Error& problem) {
       failure = problem.what();
     }
@@ -193,7 +198,7 @@ class Runner {
         result.mode = options_.budget.mode;
         result.seeds = options_.budget.seeds;
         result.cells = Index(work.cells.size());
-        result.seconds = work.seconds;
+        result.seconds = work.seconds, result.runs = work.runs;
         result.machine = machine_, result.version = version();
         result.command = options_.command + " " + work.claim->id + " --" + std::string(name_of(options_.budget.mode));
         if (options_.budget.seeds != usual_seeds(options_.budget.mode))

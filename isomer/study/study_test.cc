@@ -170,6 +170,7 @@ TEST(Study, StopsAndGoesOnWithWhatIsKept) {
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].result.decision.verdict, Verdict::holds);
   EXPECT_EQ(all[0].result.cells, 6);
+  EXPECT_EQ(all[0].result.runs.size(), 6u);
   // On any number of threads the same.
   const TemporaryFolder other;
   options = {.jobs = 2, .folder = other.path.string()};
@@ -360,6 +361,18 @@ TEST(Results, AreToldAgainWithOtherWordsAndTheSameNumbers) {
   claim.rule = at_least("x", 0);
   EXPECT_EQ(error_of([&] { (void)retold(before, claim); }),
             "a.b: decided by another rule than today's; run it again: isomer study a.b --quick");
+}
+
+TEST(Results, RunsThatClaimsShareCountOnce) {
+  const auto result = [](const char* source, double seconds, std::map<std::string, double> runs) {
+    Result one{.source = source};
+    one.seconds = seconds, one.runs = std::move(runs);
+    return parse_result(to_json(one).dump(), "test");
+  };
+  const std::map<std::string, double> seconds = seconds_by_source(
+      {result("a", 5, {{"x", 2}, {"y", 3}}), result("a", 3.5, {{"x", 2}, {"z", 1.5}}), result("a", 4, {}),  // analytic
+       result("b", 1, {{"w", 1}})});
+  EXPECT_EQ(seconds, (std::map<std::string, double>{{"a", 10.5}, {"b", 1}}));
 }
 
 TEST(Results, OfAnotherSchemaOrDamagedAreNamed) {
