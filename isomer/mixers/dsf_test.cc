@@ -239,7 +239,10 @@ TEST(Eigenvalues, OfAMatrixAddUpAndMultiply) {
   Rng rng(3);
   for (Index n : {1, 2, 3, 8, 20}) {
     std::vector<Complex> matrix;
-    for (Index i = 0; i < n * n; ++i) matrix.emplace_back(rng.normal(), rng.normal());
+    for (Index i = 0; i < n * n; ++i) {
+      const double imag = rng.normal(), real = rng.normal();
+      matrix.emplace_back(real, imag);
+    }
     Complex trace = 0, squares = 0, sum = 0, sum_squares = 0;
     for (Index i = 0; i < n; ++i) {
       trace += matrix[i * n + i];

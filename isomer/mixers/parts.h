@@ -20,6 +20,9 @@ namespace isomer::parts {
 /// That of the layers of flash-linear-attention: their own default, which their models set to 1e-6.
 [[nodiscard]] double fla_norm_eps(Builder& m);
 
+/// o, flat, times f(x W + b), a gate of each channel from the token itself.
+[[nodiscard]] Value gated(Builder& m, Unary f, Value o, graph::Linear options = {});
+
 /// Ends the mixer with a projection to the width.
 void output(Builder& m, Value o, graph::Linear options = {});
 
@@ -114,6 +117,9 @@ struct Systems {
 /// The imaginary parts above 0 of the eigenvalues of HiPPO-N, the normal part of HiPPO-LegS, with 2 size states.
 [[nodiscard]] std::vector<double> hippo_frequencies(Index size);
 [[nodiscard]] Discrete discretised(Builder& m, const Systems& what);
+
+/// y + d x, d learned: what a state space leaves to the input itself.
+[[nodiscard]] Value plus_input(Builder& m, Value y);
 
 /// (a W + b) times sigmoid(a W' + b') of a = GELU(y), exact (gelu_erf) or not, to the width; ends the mixer.
 void output_glu(Builder& m, Value y, Unary gelu);

@@ -131,7 +131,7 @@ void attention_mixer(Builder& m, const AttentionMixer& what) {
   };
   const bool odd = options.kernel == AttentionOptions::Kernel::taylor && options.order % 2 != 0;
   Value o = read_out(m, v, what.readout, {.heads = H, .laws_normalise = true, .positive = !odd, .causal = causal, .law = law});
-  if (gated) o = m.gate(Unary::sigmoid, m.linear("gate", m.x(), H * V), m.flat(o));
+  if (gated) o = parts::gated(m, Unary::sigmoid, o);
   output(m, m.flat(o), {.bias = output_bias});
 }
 

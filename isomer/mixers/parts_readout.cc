@@ -21,6 +21,12 @@ double fla_norm_eps(Builder& m) {
   return norm_eps(m, 1e-5, "the default is that of fla's layer by itself, fla's models and Qwen3-Next have 1e-6");
 }
 
+Value gated(Builder& m, Unary f, Value o, graph::Linear options) {
+  o = m.flat(o);
+  const Value gate = m.linear("gate", m.x(), m.node(o).size, std::move(options));
+  return m.gate(f, gate, o);
+}
+
 void output(Builder& m, Value o, graph::Linear options) { m.output(m.linear("o", o, m.width(), std::move(options))); }
 
 namespace {
@@ -71,7 +77,8 @@ Value over_sums(Builder& m, Value v, const Chosen& c, const Summed& summed) {
     below = m.add_node({.work = graph::Detach{}, .inputs = {below.node}, .heads = m.node(below).heads, .size = 1});
   if (c.denominator == "clamp" || c.floor > 0) below = m.map(Unary::max_with, below, {.a = c.floor});
   below = m.affine(below, 1, c.denominator_eps);
-  return m.multiply(m.slice(all, 0, V), m.map(Unary::reciprocal, below));
+  const Value factor = m.map(Unary::reciprocal, below), sums = m.slice(all, 0, V);
+  return m.multiply(sums, factor);
 }
 
 Value divided(Builder& m, Value v, const Chosen& c, const Summed& summed) {

@@ -80,7 +80,7 @@ void post_up(Builder& m, InputGate kind, const Builder::HeadSizes& sizes, double
   const Gates gates = gates_of(m, m.x(), H, graph::constant(bias), 15);
   const Value q = m.positioned(project(m, "q", H, K, in)), k = m.positioned(project(m, "k", H, K, in));
   const Value h = cell(m, kind, gates, {.q = q, .k = k, .v = project(m, "v", H, V, in)}, 1e-6);
-  const Value y = m.gate(Unary::sigmoid, m.linear("gate", m.x(), H * V, in), m.flat(h));
+  const Value y = gated(m, Unary::sigmoid, h, in);
   output(m, y, {.weight = outward(m, m.width())});
 }
 

@@ -42,17 +42,27 @@ Discrete discretised(Builder& m, const Systems& what) {
   const Value size = m.map(Unary::exp, all.log_decay);
   const Value real = m.affine(m.multiply(size, m.map(Unary::cos, all.angle)), 1, -1);
   const Value imag = m.multiply(size, m.map(Unary::sin, all.angle));
-  const Value below = m.map(Unary::reciprocal, m.add(m.map(Unary::square, rate), m.map(Unary::square, frequency)));
-  all.real = m.named("hold_real", m.multiply(m.add(m.multiply(real, rate), m.multiply(imag, frequency)), below));
-  all.imag = m.named("hold_imag", m.multiply(m.subtract(m.multiply(imag, rate), m.multiply(real, frequency)), below));
+  const Value frequency2 = m.map(Unary::square, frequency), rate2 = m.map(Unary::square, rate);
+  const Value below = m.map(Unary::reciprocal, m.add(rate2, frequency2));
+  // real + i imag over rate + i frequency.
+  const Value of_imag = m.multiply(imag, frequency), of_real = m.multiply(real, rate);
+  all.real = m.named("hold_real", m.multiply(m.add(of_real, of_imag), below));
+  const Value turned_real = m.multiply(real, frequency), turned_imag = m.multiply(imag, rate);
+  all.imag = m.named("hold_imag", m.multiply(m.subtract(turned_imag, turned_real), below));
   return all;
+}
+
+Value plus_input(Builder& m, Value y) {
+  const Value d = m.parameter("d", 1, m.width(), graph::normal(1));
+  return m.add(y, m.multiply(m.x(), d));
 }
 
 void output_glu(Builder& m, Value y, Unary gelu) {
   const Index d = m.width();
   const Value both = m.linear("o", m.map(gelu, y), 2 * d, {.bias = true});
   (void)m.named("g", both);
-  m.output(m.gate(Unary::sigmoid, m.slice(both, d, d), m.slice(both, 0, d)));
+  const Value in = m.slice(both, 0, d), gate = m.slice(both, d, d);
+  m.output(m.gate(Unary::sigmoid, gate, in));
 }
 
 graph::Normalise rwkv_norm(Builder& m) {

@@ -359,5 +359,19 @@ TEST(Model, RefusesInputsOfAnotherSize) {
   EXPECT_EQ(error({}), "model: expected at least one token, got 0 sequences of 0");
 }
 
+// A changed line here belongs into the CHANGELOG: a run that is repeated starts elsewhere.
+TEST(Model, StartsWithWhatASeedAlwaysGave) {
+  const auto start = [](const ModelConfig& config) {
+    Parameters<float> parameters;
+    const Model<float> model(config, parameters);
+    initialise(parameters, 7);
+    return parameters.fingerprint();
+  };
+  EXPECT_EQ(start(testing::hybrid_config(9)), "bbc0aa8385f854d6");
+  EXPECT_EQ(start(small_config(ModelKind::vision)), "7ddd23b7044b6f37");
+  EXPECT_EQ(start(small_config(ModelKind::autoencoder)), "8b6144280fe393d9");
+  EXPECT_EQ(start(small_config(ModelKind::table)), "8ebfcea11f4d3f3c");
+}
+
 }  // namespace
 }  // namespace isomer

@@ -116,7 +116,7 @@ void check_forms(const graph::Graph& graph, Context& context, Rows& rows) {
   std::vector<LawCall> calls;
   {
     Tape<T> tape(context, Record::no);
-    calls = layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape));
+    calls = layer.law_calls(tape);
   }
   const auto offered = [&](Form form) {
     return std::ranges::all_of(calls, [&](const LawCall& call) {
@@ -136,7 +136,7 @@ double system_error(const graph::Graph& graph, Context& context) {
   SmallLayer<double> layer(graph);
   Tape<double> tape(context, Record::no);
   double worst = 0;
-  for (const LawCall& call : layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape)))
+  for (const LawCall& call : layer.law_calls(tape))
     for (const auto eta : {DsfOptions::Eta::telescoped, DsfOptions::Eta::read_out})
       worst = std::max(worst, dsf_error(call, {.eta = eta}));
   return worst;

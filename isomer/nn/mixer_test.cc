@@ -105,7 +105,7 @@ TEST_P(EveryPreset, IsMadeOfLawsOnNamedTensors) {
   for (const MixerCase& what : cases()) {
     SmallLayer<double> layer(build_small(*GetParam(), what));
     Tape<double> tape(context_, Record::no);
-    const std::vector<LawCall> calls = layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape));
+    const std::vector<LawCall> calls = layer.law_calls(tape);
     EXPECT_FALSE(calls.empty());
     for (const LawCall& call : calls) {
       const Tensors got = apply(find_law(call.law), {call.inputs, call.settings, Form::reference, context_});

@@ -60,7 +60,13 @@ class SmallLayer {
   [[nodiscard]] MixerPass<T> carried(Tape<T>& tape, bool wanted = false) { return carried(tape, 0, tokens_, wanted); }
   /// Tokens begin … begin + count − 1 on a state.
   [[nodiscard]] Var<T> prefill(Tape<T>& tape, Index begin, Index count, MixerState<T>& state) {
-    return mixer_.prefill(tape, tape.input(some(begin, count)), state, carried(tape, begin, count));
+    const MixerPass<T> pass = carried(tape, begin, count);
+    return mixer_.prefill(tape, tape.input(some(begin, count)), state, pass);
+  }
+  /// The laws of all tokens with their inputs.
+  [[nodiscard]] std::vector<LawCall> law_calls(Tape<T>& tape) {
+    const MixerPass<T> pass = carried(tape);
+    return mixer_.law_calls(tape, tape.input(all()), pass);
   }
 
   /// All outputs, without a tape.

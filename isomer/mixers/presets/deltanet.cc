@@ -13,7 +13,7 @@ void build(Builder& m) {
   const parts::DeltaInputs in = parts::delta_inputs(m, {H, K, V});
   Value o = m.delta({.q = in.q, .k = in.k, .v = in.v, .beta = in.beta}, {.l2norm = true});
   o = m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true, .shared = true});
-  parts::output(m, gate ? m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)) : o);
+  parts::output(m, gate ? parts::gated(m, Unary::silu, o) : o);
 }
 }  // namespace
 

@@ -35,7 +35,7 @@ void build(Builder& m) {
   Value o = m.attention({.q = q, .k = k, .v = v, .log_forget = m.named("log_forget", forget)}, {.clamp = clamp});
   if (pro) {
     o = m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true});
-    o = m.gate(Unary::sigmoid, m.linear("gate", m.x(), H * V), m.flat(o));
+    o = parts::gated(m, Unary::sigmoid, o);
   }
   parts::output(m, o);
 }

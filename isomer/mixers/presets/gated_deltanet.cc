@@ -18,7 +18,7 @@ void build(Builder& m) {
   const Value log_decay = parts::decay_of_steps(m, m.heads(m.map(Unary::softplus, step), N), N, 1e-4);
   Value o = m.delta({.q = in.q, .k = in.k, .v = in.v, .beta = in.beta, .log_decay = log_decay}, {.l2norm = true});
   o = m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true, .shared = true});
-  parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), N * V), m.flat(o)));
+  parts::output(m, parts::gated(m, Unary::silu, o));
 }
 }  // namespace
 

@@ -22,7 +22,7 @@ void build(Builder& m) {
   const Value log_decay = m.named("log_decay", m.heads(m.affine(m.map(Unary::log_sigmoid, z), 1 / tau), H));
   Value o = m.channel_decay({.q = q, .k = k, .v = v, .log_decay = log_decay});
   o = m.normalise("norm", o, {.kind = Norm::rms, .eps = eps, .weight = true, .shared = true});
-  parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)));
+  parts::output(m, parts::gated(m, Unary::silu, o));
 }
 }  // namespace
 

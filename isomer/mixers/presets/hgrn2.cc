@@ -20,7 +20,8 @@ void build(Builder& m) {
     const Value all = m.shared_parameter("bounds", layers, H * K, graph::constant(0));
     const Value bound = m.named(
         "lb", m.add_node({.work = graph::ShareOfHeads{.begin = 1, .end = layer + 1}, .inputs = {all.node}, .size = H * K}));
-    const Value f = m.add(bound, m.multiply(m.affine(bound, -1, 1), m.map(Unary::sigmoid, z)));
+    const Value share = m.map(Unary::sigmoid, z), above = m.affine(bound, -1, 1);
+    const Value f = m.add(bound, m.multiply(above, share));
     log_decay = m.heads(m.map(Unary::log, m.named("f", f)), H);
     k = m.heads(m.affine(f, -1, 1), H);
   }

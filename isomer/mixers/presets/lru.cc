@@ -29,7 +29,7 @@ void build(Builder& m) {
                           .angle = m.named("angle", m.map(Unary::exp, theta)),
                           .x_imag = m.multiply(gamma, m.linear("b_imag", m.x(), N, in))});
   const Value y = m.linear("c", h, d, {.weight = graph::normal(1 / std::sqrt(double(N)))});
-  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))), Unary::gelu);
+  parts::output_glu(m, parts::plus_input(m, y), Unary::gelu);
 }
 }  // namespace
 

@@ -31,7 +31,8 @@ void output(Builder& m, const Beside& beside, Value y) {
   const auto [H, K, G] = beside;
   const Value q = m.positioned(parts::project(m, "attention_q", H, K)), k = m.positioned(parts::project(m, "attention_k", G, K));
   const Value o = m.attention({.q = q, .k = k, .v = parts::project(m, "attention_v", G, K)});
-  m.output(m.add(m.linear("o", y, m.width()), m.linear("attention_o", m.flat(o), m.width())));
+  const Value of_attention = m.linear("attention_o", o, m.width()), own = m.linear("o", y, m.width());
+  m.output(m.add(own, of_attention));
 }
 
 void build(Builder& m) {

@@ -23,7 +23,7 @@ void build(Builder& m) {
   Value o = m.scalar_decay({.q = q, .k = k, .v = parts::project(m, "v", H, V), .log_decay = log_decay});
   const graph::Normalise each{.kind = norm == "rms" ? Norm::rms : Norm::layer, .eps = eps, .weight = weight, .shared = weight};
   o = m.normalise(weight ? "norm" : "", o, each);
-  parts::output(m, m.gate(Unary::silu, m.linear("gate", m.x(), H * V), m.flat(o)));
+  parts::output(m, parts::gated(m, Unary::silu, o));
 }
 }  // namespace
 

@@ -26,9 +26,11 @@ void build(Builder& m) {
       m.map(Unary::softplus, m.parameter("rate", 1, C, {.kind = graph::Init::Kind::gate_ring, .a = 0.9, .b = 0.999}));
   // Nothing stands before the first token, so forgetting all of it makes the factor of the input 1.
   const Value first = m.map(Unary::relu, m.affine(m.add_node({.work = graph::Position{}, .size = 1}), -1, 2));
-  const Value slow = m.multiply(m.map(Unary::sigmoid, gate("recurrence_gate")), m.affine(rate, -8));
+  const Value per_step = m.affine(rate, -8), recurrence = m.map(Unary::sigmoid, gate("recurrence_gate"));
+  const Value slow = m.multiply(recurrence, per_step);
   const Value log_decay = m.named("log_decay", m.add(m.affine(first, -1e4), slow));
-  const Value in = m.multiply(m.map(Unary::sqrt_one_minus_exp2, log_decay), m.gate(Unary::sigmoid, gate("input_gate"), u));
+  const Value gated = m.gate(Unary::sigmoid, gate("input_gate"), u), size = m.map(Unary::sqrt_one_minus_exp2, log_decay);
+  const Value in = m.multiply(size, gated);
   const Value h = m.scan({.log_decay = log_decay, .x = in});
   parts::output(m, m.gate(Unary::gelu, m.linear("gate", m.x(), C, {.bias = true}), h), {.bias = true});
 }

@@ -61,7 +61,8 @@ void build(Builder& m) {
   const Value kk = m.named("kk", m.normalise("", scaled, {.kind = Norm::l2, .eps = 1e-12}));
   // 1 + (a - 1) k_a = (1 - k_a) + a k_a.
   const Value k_a = m.parameter("k_a", H, K, graph::constant(1));
-  const Value change = m.add(m.affine(k_a, -1, 1), m.multiply(minus_a, m.affine(k_a, -1)));
+  const Value of_a = m.multiply(minus_a, m.affine(k_a, -1)), rest_of_k = m.affine(k_a, -1, 1);
+  const Value change = m.add(rest_of_k, of_a);
   const Value k = m.named("k", m.multiply(own, change));
   Value o = m.delta({.q = r, .k = k, .v = v, .log_decay = log_decay, .a = kk, .b = m.multiply(kk, minus_a)}, {.scale = 1});
   o = m.normalise("norm", o, parts::rwkv_norm(m));

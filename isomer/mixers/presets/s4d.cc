@@ -17,12 +17,15 @@ void build(Builder& m) {
   // Re((c_real - i c_imag) hold h), with 2 in the start of C.
   const Value real = m.parameter("c_real", d, N, graph::normal(std::sqrt(2.0)));
   const Value imag = m.parameter("c_imag", d, N, graph::normal(std::sqrt(2.0)));
-  const Value of_real = m.named("c_hold_real", m.add(m.multiply(real, system.real), m.multiply(imag, system.imag)));
-  const Value of_imag = m.named("c_hold_imag", m.subtract(m.multiply(imag, system.real), m.multiply(real, system.imag)));
+  const Value imag_imag = m.multiply(imag, system.imag), real_real = m.multiply(real, system.real);
+  const Value of_real = m.named("c_hold_real", m.add(real_real, imag_imag));
+  const Value real_imag = m.multiply(real, system.imag), imag_real = m.multiply(imag, system.real);
+  const Value of_imag = m.named("c_hold_imag", m.subtract(imag_real, real_imag));
   // The real parts of all channels stand before the imaginary ones.
-  const Value y = m.add(m.flat(m.dot(m.heads(m.slice(h, 0, d * N), d), of_real)),
-                        m.flat(m.dot(m.heads(m.slice(h, d * N, d * N), d), of_imag)));
-  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))), Unary::gelu_erf);
+  const auto read = [&](Index begin, Value c) { return m.flat(m.dot(m.heads(m.slice(h, begin, d * N), d), c)); };
+  const Value y_imag = read(d * N, of_imag), y_real = read(0, of_real);
+  const Value y = m.add(y_real, y_imag);
+  parts::output_glu(m, parts::plus_input(m, y), Unary::gelu_erf);
 }
 }  // namespace
 

@@ -20,13 +20,14 @@ void build(Builder& m) {
       parts::discretised(m, {.heads = 1, .size = N, .step_of_head = false, .frequencies = std::move(frequencies)});
   const graph::Linear in{.weight = graph::normal(1 / std::sqrt(2.0 * double(d)))};
   const Value real = m.linear("b_real", m.x(), N, in), imag = m.linear("b_imag", m.x(), N, in);
-  const Value h = m.scan({.log_decay = system.log_decay,
-                          .x = m.subtract(m.multiply(real, system.real), m.multiply(imag, system.imag)),
-                          .angle = system.angle,
-                          .x_imag = m.add(m.multiply(real, system.imag), m.multiply(imag, system.real))});
+  const Value imag_imag = m.multiply(imag, system.imag), real_real = m.multiply(real, system.real);
+  const Value x_real = m.subtract(real_real, imag_imag);
+  const Value imag_real = m.multiply(imag, system.real), real_imag = m.multiply(real, system.imag);
+  const Value x_imag = m.add(real_imag, imag_real);
+  const Value h = m.scan({.log_decay = system.log_decay, .x = x_real, .angle = system.angle, .x_imag = x_imag});
   // 2 Re(C h), with the factor in the weights.
   const Value y = m.linear("c", h, d, {.weight = graph::normal(std::sqrt(2.0 / double(N)))});
-  parts::output_glu(m, m.add(y, m.multiply(m.x(), m.parameter("d", 1, d, graph::normal(1)))), Unary::gelu);
+  parts::output_glu(m, parts::plus_input(m, y), Unary::gelu);
 }
 }  // namespace
 

@@ -22,7 +22,7 @@ namespace {
 std::vector<LawCall> law_calls(std::string_view preset, Context& context) {
   SmallLayer<double> layer(build_mixer(preset, {.width = 16}));
   Tape<double> tape(context, Record::no);
-  return layer.mixer().law_calls(tape, tape.input(layer.all()), layer.carried(tape));
+  return layer.law_calls(tape);
 }
 
 Claim every_mixer() {

@@ -332,7 +332,8 @@ class Timed {
 double crossover_of(Timed& timed, int turns, Context& context) {
   double crossover = 4, before = 0;
   for (const Index N : {8, 16, 32, 64, 128, 256, 512}) {
-    const double gap = std::log(timed.in_line(N, turns, context) / timed.softmax(N, turns, context));
+    const double in_line = timed.in_line(N, turns, context), softmax = timed.softmax(N, turns, context);
+    const double gap = std::log(in_line / softmax);
     if (gap <= 0) return N == 8 ? 8 : double(N) * std::exp2(gap / (before - gap));
     before = gap;
     crossover = 2 * double(N);
