@@ -106,7 +106,7 @@ sanitize:
 	@$(MAKE) --no-print-directory clang
 
 clang:
-	@tools/setup fuzz
+	@tools/setup clang
 	@test -e build-clang/build.ninja || $(call CONFIGURE,clang)
 	@ninja -C build-clang -j$(JOBS) program tests
 	@$(call FAST,build-clang)
