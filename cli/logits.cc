@@ -1,6 +1,8 @@
 // isomer logits: a model on the tokens of a safetensors file, to compare it with other code.
 #include "isomer/models/logits.h"
 
+#include <iostream>
+
 #include "cli/command.h"
 #include "isomer/base/error.h"
 #include "isomer/io/safetensors.h"
@@ -19,6 +21,8 @@ int logits_request(const Request& request) {
   if (request.tokens.empty()) throw Error("expected --tokens FILE, got none");
   if (request.output.empty()) throw Error("expected --output FILE, got none");
   const auto loaded = load_model(request.model);
+  if (const std::string left = left_out(*loaded); !left.empty())
+    std::cerr << "isomer logits: " << request.model << ": " << left << "\n";
   Context context(request.threads);
   const Tensors out = logits_of(*loaded, read_safetensors(request.tokens), request.options, context);
   try {
@@ -52,7 +56,7 @@ Command logits_command(Options& options) {
       "  offsets I64 [n + 1]        from 0 to T, with B = 1: n sequences packed into one row (language models)\n"
       "  targets I64 [B, T] or [B]  labels of the same positions, -100 = ignored; for regression F32 [B, outputs]\n"
       "Tensors that come out:\n"
-      "  hidden F32 [B, T, width]   after the last norm\n"
+      "  hidden F32 [B, T, width]   after the last norm; fewer tokens where the model has convolutions in front\n"
       "  logits F32 [B, T, labels]  or [B, labels] where a sequence has one label\n"
       "  loss F32 [1]               with targets: the mean\n"
       "  grad.NAME                  with --gradients\n"

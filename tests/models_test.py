@@ -266,6 +266,15 @@ def foreign(top):
         expect(refused.returncode == 2 and refused.stderr.endswith(error + "\n"), refused.stderr)
     refused = isomer("classify", goldens / "foreign" / "bert-classifier", "--table", table)
     expect(refused.returncode == 2 and "expected a model of tables for --table, got a encoder" in refused.stderr, refused.stderr)
+    write(top / "frames", {"inputs": ("F32", [2, 6, 5], "f", [0.1 * (i % 9) for i in range(60)])})
+    write(top / "masked", {"inputs": ("F32", [1, 6, 5], "f", [0.1] * 30), "mask": ("I64", [1, 6], "q", [1] * 6)})
+    whisper = ["logits", goldens / "foreign" / "whisper", "--output", top / "whisper.safetensors", "--tokens"]
+    heard = isomer(*whisper, top / "frames")
+    expect(heard.returncode == 0 and heard.stderr == f"isomer logits: {whisper[1]}: the decoder is left out: 28 weights below model.decoder.\n", heard)
+    expect(read(top / "whisper.safetensors")[0]["hidden"]["shape"] == [2, 3, 16], "half as many tokens as frames")
+    for file, error in {"masked": "a embedding model reads no mask", "three.safetensors": "a embedding model reads no tokens"}.items():
+        refused = isomer(*whisper, top / file)
+        expect(refused.returncode == 2 and error in refused.stderr.splitlines()[-1], refused.stderr)
     vision = isomer("run", goldens / "foreign" / "vit", "--prompt", "3")
     expect(vision.returncode == 2 and "isomer classify and isomer logits run others" in vision.stderr, vision.stderr)
 

@@ -125,6 +125,16 @@ TEST(Detach, LetsNoGradientBack) {
   EXPECT_DOUBLE_EQ(dx(1, 2, 1, 4), in.value(1, 2, 1, 4) * in.value(1, 2, 1, 4));
 }
 
+TEST(Neighbours, AreThoseOfEveryStridethVector) {
+  Context context(2);
+  Tape<D> tape(context);
+  testing::Values values{{1, 4, 1, 2}, {1, 10, 2, 20, 3, 30, 4, 40}};
+  const Var<D> y = neighbours(tape, tape.input(contiguous(values.data.data(), values.shape)), 2);
+  const std::vector<D> want{0, 1, 2, 0, 10, 20, 2, 3, 4, 20, 30, 40};
+  ASSERT_EQ(y.shape(), (Shape4{1, 2, 1, 6}));
+  EXPECT_EQ(std::vector<D>(y.value.data, y.value.data + 12), want);
+}
+
 TEST(TokenOps, HaveTheGradientsOfTheirEquations) {
   const testing::Values in = random_values({2, 7, 2, 3}, 1);
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return running_sum(tape, v[0]); });
@@ -133,6 +143,10 @@ TEST(TokenOps, HaveTheGradientsOfTheirEquations) {
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return running_mean(tape, v[0]); });
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return mean(tape, v[0]); });
   expect_gradients({in}, [](Tape<D>& tape, Vars v) { return shift(tape, v[0]); });
+  for (const Index stride : {1, 2, 3})
+    expect_gradients({random_values({2, 7, 1, 3}, 1)}, [=](Tape<D>& tape, Vars v) {
+      return multiply(tape, neighbours(tape, v[0], stride), neighbours(tape, v[0], stride));
+    });
   // Again where something has arrived before.
   expect_gradients({in}, [](Tape<D>& tape, Vars v) {
     return add(tape, running_mean(tape, v[0]), multiply(tape, shift(tape, v[0]), multiply(tape, mean(tape, v[0]), v[0])));

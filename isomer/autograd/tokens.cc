@@ -10,6 +10,7 @@
 #include "isomer/kernels/elementwise/binary.h"
 #include "isomer/kernels/elementwise/cumulative.h"
 #include "isomer/kernels/elementwise/sum.h"
+#include "isomer/kernels/rows.h"
 
 namespace isomer::ops {
 
@@ -224,6 +225,46 @@ Var<T> local_image_sum(Tape<T>& tape, Var<T> v, Var<T> weight, Index rows, Index
   return local<T>(tape, v, {first, {v.dim(0), 1, v.dim(2), weight.dim(3)}}, {.rows = rows, .columns = columns}, {});
 }
 
+namespace {
+/// f(b, t) for all of [B, tokens], a block of them in a task.
+template <class F>
+void each_token(Index B, Index tokens, Context& context, F f) {
+  const Index rows = B * tokens;
+  context.parallel(row_blocks(rows), [&](Index block, Workspace&) {
+    const RowRange range = row_block(block, rows);
+    for (Index row = range.begin; row < range.end; ++row) f(row / tokens, row % tokens);
+  });
+}
+}  // namespace
+
+template <class T>
+Var<T> neighbours(Tape<T>& tape, Var<T> x, Index stride) {
+  require(stride >= 1 && x.dim(2) == 1, "neighbours", "expected one head and a stride >= 1, got ", x.dim(2), " and ", stride);
+  const Index B = x.dim(0), L = x.dim(1), C = x.dim(3), rows = ceil_div(L, stride);
+  const Var<T> y = tape.make({B, rows, 1, 3 * C}, {x});
+  each_token(B, rows, tape.context(), [&](Index b, Index t) {
+    for (Index j = 0; j < 3; ++j) {
+      const Index s = t * stride + j - 1;
+      const bool inside = s >= 0 && s < L;
+      for (Index c = 0; c < C; ++c) y.value(b, t, 0, 3 * c + j) = inside ? x.value(b, s, 0, c) : T(0);
+    }
+  });
+  tape.record({y}, [=](Tape<T>& back) {
+    const auto dx = back.target(x);
+    const View<const T, 4> dy = back.arrived(y);
+    each_token(B, L, back.context(), [&](Index b, Index s) {
+      for (Index c = 0; c < C; ++c) {
+        T sum = dx.mode == Accumulate::add ? dx.view(b, s, 0, c) : T(0);
+        for (Index j = 0; j < 3; ++j)
+          if (const Index at = s + 1 - j; at >= 0 && at % stride == 0 && at / stride < rows)
+            sum += dy(b, at / stride, 0, 3 * c + j);
+        dx.view(b, s, 0, c) = sum;
+      }
+    });
+  });
+  return y;
+}
+
 template <class T>
 Var<T> append_tokens(Tape<T>& tape, Var<T> a, Var<T> b, const Shape4& shape_of_b) {
   const Broadcast<T> last{b, shape_of_b};
@@ -327,6 +368,8 @@ template Var<float> local_sum(Tape<float>&, Var<float>, Var<float>, Index, const
 template Var<double> local_sum(Tape<double>&, Var<double>, Var<double>, Index, const Along<double>&);
 template Var<float> local_image_sum(Tape<float>&, Var<float>, Var<float>, Index, Index);
 template Var<double> local_image_sum(Tape<double>&, Var<double>, Var<double>, Index, Index);
+template Var<float> neighbours(Tape<float>&, Var<float>, Index);
+template Var<double> neighbours(Tape<double>&, Var<double>, Index);
 template Var<float> append_tokens(Tape<float>&, Var<float>, Var<float>, const Shape4&);
 template Var<double> append_tokens(Tape<double>&, Var<double>, Var<double>, const Shape4&);
 template Var<float> pack_tokens(Tape<float>&, Var<float>, std::span<const std::int64_t>);

@@ -39,6 +39,11 @@ template <class T>
 template <class T>
 [[nodiscard]] Var<T> local_image_sum(Tape<T>& tape, Var<T> v, Var<T> weight, Index rows, Index columns);
 
+/// Every stride-th vector between those before and after it, zeros outside, as a convolution over three reads them:
+/// x [B, T, 1, C] → [B, ⌈T / stride⌉, 1, 3·C], number 3 c + j the channel c of x_{t·stride + j − 1}.
+template <class T>
+[[nodiscard]] Var<T> neighbours(Tape<T>& tape, Var<T> x, Index stride);
+
 /// a, then b: [B, Ta + Tb, H, D]. b may be the same for all sequences, tokens or heads; an absent a has no tokens.
 template <class T>
 [[nodiscard]] Var<T> append_tokens(Tape<T>& tape, Var<T> a, Var<T> b, const Shape4& shape_of_b);

@@ -23,6 +23,7 @@ struct Init {
     near_identity,     // the same, plus normal numbers of deviation b
     orthogonal,        // rows of random orthogonal blocks with the lengths of normal vectors (Performer)
     semi_orthogonal,   // a times a random matrix with orthonormal rows or columns, whichever are fewer (RWKV)
+    sines,             // of positions: sin(t·f) in the first half of row t, cos(t·f) in the second, f from 1 to 1/10,000
     list,              // `values`, one for each head or element
   };
   Kind kind = Kind::normal;

@@ -14,9 +14,10 @@ namespace {
 // In the order of ModelKind.
 constexpr std::array<std::string_view, 9> kKinds{"language",    "classifier", "encoder",   "vision", "regression",
                                                  "autoencoder", "masked",     "embedding", "table"};
-constexpr std::array<std::string_view, 3> kPools{"mean", "first", "last"};
+constexpr std::array<std::string_view, 3> kPools{"mean", "first", "last"}, kHeadActivations{"gelu", "relu", "none"};
 // Far above what fits into memory, and far below where products of two overflow.
 constexpr Index kLargestWidth = Index{1} << 20, kLargestHidden = Index{1} << 26, kMost = Index{1} << 31;
+constexpr Index kMostConvolutions = 16, kLargestStride = 16;
 
 void check_size(const char* what, Index size, Index least, Index most) {
   require(size >= least && size <= most, "model", "expected ", what, " from ", least, " to ", most, ", got ", size);
@@ -66,12 +67,39 @@ std::string_view name_of(Pool pool) { return kPools[std::size_t(pool)]; }
 
 Pool pool_named(std::string_view name) { return Pool(position_of("pool", name, kPools)); }
 
+std::string_view name_of(HeadActivation activation) { return kHeadActivations[std::size_t(activation)]; }
+
+HeadActivation head_activation_named(std::string_view name) {
+  return HeadActivation(position_of("head_activation", name, kHeadActivations));
+}
+
 Index labels_of(const ModelConfig& config) {
   if (config.kind == ModelKind::regression) return config.outputs;
   if (config.kind == ModelKind::embedding) return 0;
   if (config.kind == ModelKind::table) return config.classes;
   return labels_tokens(config.kind) && (config.tied || config.classes == 0) ? config.vocabulary : config.classes;
 }
+
+Index tokens_of(const ModelConfig& config, Index inputs) {
+  for (const Index stride : config.convolutions) inputs = ceil_div(inputs, stride);
+  return inputs;
+}
+
+namespace {
+void check_front(const ModelConfig& config) {
+  const char* kind = name_of(config.kind).data();
+  require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
+          config.vocabulary, " and ", config.features);
+  require(config.types == 0 || config.vocabulary > 0, "types", "expected tokens that have them, got vectors");
+  require(!config.positions || config.length > 0, kind, "expected the length of a sequence, got 0");
+  require(!config.fixed_positions || (config.positions && config.width % 2 == 0), "fixed_positions",
+          "expected positions and an even width");
+  require(config.convolutions.empty() || (config.features > 0 && config.kind != ModelKind::table), "convolutions",
+          "expected vectors, and not those of a table");
+  check_size("a number of convolutions", Index(config.convolutions.size()), 0, kMostConvolutions);
+  for (const Index stride : config.convolutions) check_size("a stride", stride, 1, kLargestStride);
+}
+}  // namespace
 
 void check(const ModelConfig& config) {
   using enum ModelKind;
@@ -87,11 +115,9 @@ void check(const ModelConfig& config) {
   check_size("head_hidden", config.head_hidden, 0, kLargestHidden);
   const char* kind = name_of(config.kind).data();
   const bool of_tokens = labels_tokens(config.kind);
-  require((config.vocabulary > 0) != (config.features > 0), kind, "expected either a vocabulary or features, got ",
-          config.vocabulary, " and ", config.features);
+  check_front(config);
   require(config.kind != table || config.features > 0, kind, "expected vectors, got tokens");
   require(!of_tokens || config.kind == table || config.vocabulary > 0, kind, "expected tokens, got vectors of ", config.features);
-  require(!config.positions || config.length > 0, kind, "expected the length of a sequence, got 0");
   require(labels_of(config) > 0 || config.kind == embedding, kind, "expected ", config.kind == regression ? "outputs" : "classes",
           ", got 0");
   require(!of_tokens || config.classes <= labels_of(config), kind, "a tied output has the ", config.vocabulary,
@@ -110,13 +136,14 @@ void check(const ModelConfig& config) {
   require(config.norm != Norm::l2, "norm", "expected rms or layer, got l2");
   require(config.norm_eps > 0 && std::isfinite(config.norm_eps), "norm_eps", "expected a positive number, got ", config.norm_eps);
   require(std::isfinite(config.embedding_scale), "embedding_scale", "expected a number, got ", config.embedding_scale);
-  require(config.types == 0 || config.vocabulary > 0, "types", "expected tokens that have them, got vectors");
   require(!config.head_transform || config.kind == masked, "head_transform", "expected a masked model, got one of kind ", kind);
   require(config.kind != table || !config.tied, kind, "expected tied=false, for rows have no embedding");
   require(config.kind != table || !config.class_token, kind, "expected no class_token");
   require(config.head_hidden == 0 ||
               (!config.head_transform && !(of_tokens && config.tied) && config.kind != embedding && config.kind != regression),
           "head_hidden", "expected a head of its own that has labels and no head_transform");
+  require(config.head_activation == HeadActivation::gelu || config.head_hidden > 0, "head_activation",
+          "expected head_hidden, got 0");
   require(!config.class_token || sees_all(config.kind), "class_token", "expected a model that sees all tokens, got one of kind ",
           kind);
 }

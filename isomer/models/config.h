@@ -41,6 +41,11 @@ enum class Pool : std::uint8_t { mean, first, last };
 [[nodiscard]] std::string_view name_of(Pool pool);
 [[nodiscard]] Pool pool_named(std::string_view name);
 
+/// Between the two layers of a head: exact GELU, ReLU, or nothing.
+enum class HeadActivation : std::uint8_t { gelu, relu, none };
+[[nodiscard]] std::string_view name_of(HeadActivation activation);
+[[nodiscard]] HeadActivation head_activation_named(std::string_view name);
+
 struct LayerConfig {
   std::string preset;
   Settings options = {};
@@ -63,6 +68,7 @@ struct ModelConfig {
   double dropout = 0;             // of embeddings and residual branches
   double logit_cap = 0;           // c·tanh(x/c) on logits; 0: none
   bool positions = false;         // a learned vector for each position is added in front
+  bool fixed_positions = false;   // which are sines and not learned
   Index types = 0;                // kinds of tokens that have a vector too, as the two texts of a pair in BERT
   bool front_norm = false;        // a norm in front of the first layer
   bool last_norm = true;          // a norm behind the last
@@ -72,7 +78,7 @@ struct ModelConfig {
   bool pooler = false;            // of that vector, tanh(W x + b) is read
   bool head_transform = false;    // masked: labels are read from norm(gelu(W x + b)), exact GELU
   bool head_bias = false;         // of labels of tokens; those of sequences have one
-  Index head_hidden = 0;          // if not 0, labels are read from gelu(W x + b) of so many numbers, exact GELU
+  Index head_hidden = 0;          // if not 0, labels are read from f(W x + b) of so many numbers
   double deviation = kDeviation;  // of weights at the start, unless their mixer says otherwise
   double qk_identity = 0;         // such q and k start with so much of the unit matrix too: like tokens attend to each other
   Index vocabulary = 0;           // different tokens; 0: the inputs are vectors
@@ -80,13 +86,20 @@ struct ModelConfig {
   Index features = 0;             // numbers of an input vector
   Index outputs = 0;              // numbers of a target vector
   Index length = 0;               // tokens of the longest sequence; with positions: how many have a vector
-  std::vector<std::string> labels = {};  // their names; empty: they have none
+  std::vector<std::string> labels = {};                   // their names; empty: they have none
+  HeadActivation head_activation = HeadActivation::gelu;  // f of head_hidden
+  // Vectors become those of the first layer by convolutions over three of them (nn/modules.h) with exact GELU behind each: their
+  // strides. Empty: by a projection of each vector.
+  std::vector<Index> convolutions = {};
 };
 
 /// Layers that a model may have.
 inline constexpr Index kMostLayers = 4096;
 /// Layers between the last token and the labels of an autoencoder.
 inline constexpr Index kDecoderLayers = 2;
+
+/// How many tokens of the first layer a sequence of so many inputs becomes; convolutions with a stride leave some out.
+[[nodiscard]] Index tokens_of(const ModelConfig& config, Index inputs);
 
 /// Throws Error for a config that no model can be made of.
 void check(const ModelConfig& config);

@@ -37,10 +37,13 @@ class ConfigReader {
     for (const Json& item : value.items()) all.push_back(item.text());
     return all;
   }
-  Index index(const char* key) {
+  Index index(const char* key) { return index_of(at(key), key); }
+  std::vector<Index> indices(const char* key) {
     const Json& value = at(key);
-    require(value.is_integer() && std::abs(value.number()) < 0x1p62, key, "expected a whole number, got ", value.dump());
-    return value.integer();
+    require(value.is_array(), key, "expected a list of whole numbers, got ", value.dump());
+    std::vector<Index> all;
+    for (const Json& item : value.items()) all.push_back(index_of(item, key));
+    return all;
   }
   double number(const char* key) {
     const Json& value = at(key);
@@ -65,6 +68,11 @@ class ConfigReader {
   }
 
  private:
+  static Index index_of(const Json& value, const char* key) {
+    require(value.is_integer() && std::abs(value.number()) < 0x1p62, key, "expected a whole number, got ", value.dump());
+    return value.integer();
+  }
+
   const Json& json_;
   const char* what_;
   std::vector<std::string> known_;
@@ -89,6 +97,9 @@ void each_later(Config& config, F take) {
   take("head_transform", config.head_transform, none);
   take("head_bias", config.head_bias, none);
   take("head_hidden", config.head_hidden, none);
+  take("head_activation", config.head_activation, head_activation_named);
+  take("fixed_positions", config.fixed_positions, none);
+  take("convolutions", config.convolutions, none);
 }
 
 template <class T>
@@ -150,6 +161,8 @@ ModelConfig read_config(const Json& json) {
       value = named(read.text(key));
     else if constexpr (std::is_same_v<Value, Index>)
       value = read.index(key);
+    else if constexpr (std::is_same_v<Value, std::vector<Index>>)
+      value = read.indices(key);
     else
       value = read.number(key);
   });

@@ -71,6 +71,30 @@ TEST(ModelConfig, HasOptionsOfPreTrainedModelsWhereTheyAreNotAtTheirDefaults) {
   EXPECT_FALSE(read.last_norm);
 }
 
+TEST(ModelConfig, OfFramesHasConvolutionsAndFixedPositions) {
+  const ModelConfig frames = testing::frames_config();
+  EXPECT_EQ(to_json(model_config(to_json(frames), "config.json")), to_json(frames));
+  EXPECT_EQ(model_config(to_json(frames), "config.json").convolutions, (std::vector<Index>{1, 2}));
+  EXPECT_EQ(tokens_of(frames, 8), 4);
+  EXPECT_EQ(tokens_of(frames, 7), 4);
+  const auto error = [&](const auto& change) {
+    ModelConfig config = frames;
+    change(config);
+    return error_of([&] { check(config); });
+  };
+  EXPECT_EQ(error([](ModelConfig& c) { c.convolutions = {0}; }), "model: expected a stride from 1 to 16, got 0");
+  EXPECT_EQ(error([](ModelConfig& c) { c.convolutions.assign(17, 1); }),
+            "model: expected a number of convolutions from 0 to 16, got 17");
+  EXPECT_EQ(error([](ModelConfig& c) { c.features = 0, c.vocabulary = 9; }),
+            "convolutions: expected vectors, and not those of a table");
+  EXPECT_EQ(error([](ModelConfig& c) { c.positions = false; }), "fixed_positions: expected positions and an even width");
+  EXPECT_EQ(error([](ModelConfig& c) { c.head_hidden = 0; }), "head_activation: expected head_hidden, got 0");
+  std::string json = to_json(frames);
+  json.replace(json.find("\"convolutions\": ["), 17, "\"convolutions\": [\"1\",");
+  EXPECT_EQ(error_of([&] { (void)model_config(json, "config.json"); }),
+            "config.json: convolutions: expected a whole number, got \"1\"");
+}
+
 TEST(ModelConfig, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error_with("\"version\": 1", "\"version\": 2"),
             "a/config.json: version: expected at most 1, got 2: a newer isomer wrote it");

@@ -25,6 +25,20 @@ ModelCost norm(const ModelConfig& config) {
   return {.parameters = config.norm == Norm::layer ? 2 * D : D, .flops_per_token = 4 * double(D), .kept_floats = double(D)};
 }
 
+/// For each token that they leave.
+ModelCost convolutions(const ModelConfig& config) {
+  ModelCost cost;
+  double rows = 1;
+  for (std::size_t i = config.convolutions.size(); i-- > 0; rows *= double(config.convolutions[i])) {
+    const Index read = 3 * (i == 0 ? config.features : config.width);
+    const Index numbers = (read + 1) * config.width;
+    cost += {.parameters = numbers,
+             .flops_per_token = 2 * rows * double(numbers),
+             .kept_floats = rows * double(read + 2 * config.width)};
+  }
+  return cost;
+}
+
 /// `known` are the parameters of the whole model that earlier layers have counted.
 ModelCost layer(const ModelConfig& config, Index at, Index T, std::set<std::string>& known) {
   const graph::Graph graph = layer_graph(config, at);
@@ -71,9 +85,11 @@ ModelCost cost_of(const ModelConfig& config, Index T) {
   if (config.front_norm) cost += norm(config);
   if (config.vocabulary > 0)
     cost.parameters += config.vocabulary * D;
-  else
+  else if (config.convolutions.empty())
     cost += products((config.features + 1) * D);
-  if (config.positions) cost.parameters += config.length * D;
+  else
+    cost += convolutions(config);
+  if (config.positions && !config.fixed_positions) cost.parameters += config.length * D;
   cost.parameters += (config.types + (config.class_token ? 1 : 0)) * D;
   if (config.pooler) cost.parameters += (D + 1) * D;
   if (config.head_transform) {

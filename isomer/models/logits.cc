@@ -52,8 +52,8 @@ class Request {
  private:
   void refuse_unknown(const Tensors& in) const {
     std::vector<std::string> known{config_.vocabulary > 0 ? "tokens" : "inputs", "targets"};
-    if (config_.kind == ModelKind::vision || (config_.kind == ModelKind::embedding && config_.features > 0))
-      known.emplace_back("pixels");
+    const bool pictures = config_.kind == ModelKind::vision || (config_.kind == ModelKind::embedding && config_.features > 0);
+    if (pictures && config_.convolutions.empty()) known.emplace_back("pixels");
     if (config_.types > 0) known.emplace_back("types");
     if (config_.kind == ModelKind::table) known.emplace_back("known");
     if (pooled()) known.emplace_back("mask");
@@ -66,6 +66,7 @@ class Request {
 
   /// Is there one label for a sequence, or are all tokens seen, so that padding must be told?
   [[nodiscard]] bool pooled() const {
+    if (!config_.convolutions.empty()) return false;
     return config_.kind == ModelKind::masked || (!labels_tokens(config_.kind) && config_.kind != ModelKind::regression);
   }
 

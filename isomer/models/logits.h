@@ -7,11 +7,11 @@
 // in   tokens I64 [B, T]; models of vectors: inputs F32 [B, T, features], vision also pixels F32 [B, C, H, W], as the model was
 //      trained on them (normalised), which are cut into squares: a vector has the rows of channel 0, then those of channel 1 …
 //      mask I64 [B, T], 1 = token and then 0 = padding, where a sequence has one label: nothing sees the padding, as in training,
-//      and it is left out of the mean that the label is read from
+//      and it is left out of the mean that the label is read from; not for convolutions
 //      types I64 [B, T], kinds of tokens where a model has them (BERT); not there: 0
 //      offsets I64 [n + 1], from 0 to T and never decreasing, with B = 1: n sequences packed into the row (language models)
 //      targets I64 [B, T], or [B] where a sequence has one label; −100 does not count; regression: F32 [B, outputs]
-// out  hidden F32 [B, T, width], after the last norm
+// out  hidden F32 [B, T, width], after the last norm; of as many tokens as convolutions in front leave (tokens_of in config.h)
 //      logits F32 [B, T, labels], or [B, labels] where a sequence has one label; regression: its outputs
 //      embedding F32 [B, width], of length one, in place of logits where a model has no labels
 //      loss F32 [1] with targets: the mean over those that count

@@ -68,14 +68,25 @@ template <class T>
 Model<T>::Model(const ModelConfig& config, Parameters<T>& parameters) : config_(config) {
   check(config);
   const Index D = config.width;
+  for (std::size_t i = 0; i < config.convolutions.size(); ++i)
+    convolutions_.emplace_back(parameters, "convolutions." + std::to_string(i), i == 0 ? config.features : D, D,
+                               config.convolutions[i]);
   if (config.vocabulary > 0)
     embedding_.emplace(parameters, "embedding", config.vocabulary, D, graph::normal(config.deviation));
-  else
+  else if (convolutions_.empty())
     input_.emplace(parameters, "input", config.features, D,
                    typename Linear<T>::Options{.bias = true, .weight = graph::normal(1 / std::sqrt(double(config.features)))});
   if (config.kind == ModelKind::table) known_.emplace(parameters, "known", 1, D, typename Linear<T>::Options{.bias = true});
   if (config.class_token) class_token_ = matrix_parameter(parameters, "class_token", {1, D}, config, Reader::any);
-  if (config.positions) positions_ = matrix_parameter(parameters, "positions.weight", {config.length, D}, config, Reader::any);
+  if (config.fixed_positions)
+    positions_ = parameters
+                     .add({.name = "positions.weight",
+                           .shape = {config.length, D},
+                           .init = {.kind = graph::Init::Kind::sines},
+                           .training = graph::Training::fixed})
+                     .var;
+  else if (config.positions)
+    positions_ = matrix_parameter(parameters, "positions.weight", {config.length, D}, config, Reader::any);
   if (config.types > 0) types_.emplace(parameters, "types", config.types, D, graph::normal(config.deviation));
   const NormOptions norm{.kind = config.norm, .eps = config.norm_eps};
   if (config.front_norm) front_norm_.emplace(parameters, "front_norm", D, norm);
@@ -153,7 +164,8 @@ void Model<T>::check_input(const ModelInput& in, const States* states) const {
   const Index tokens = in.B * in.T;
   require(in.B > 0 && in.T > 0, "model", "expected at least one token, got ", in.B, " sequences of ", in.T);
   if (embedding_) expect_size("tokens", in.tokens.size(), tokens);
-  if (input_) expect_size("numbers as inputs", in.inputs.size(), tokens * config_.features);
+  if (!embedding_) expect_size("numbers as inputs", in.inputs.size(), tokens * config_.features);
+  require(in.lengths.empty() || convolutions_.empty(), "model", "expected whole sequences for convolutions, got lengths");
   if (!in.types.empty()) expect_size("types", in.types.size(), tokens);
   if (config_.kind == ModelKind::table) {
     const Index rows = Index(in.known.size()) / in.B;
@@ -177,7 +189,7 @@ void Model<T>::check_input(const ModelInput& in, const States* states) const {
             this->states(), " layers and ", parts.size(), " sequences, got ", states->size(), " and ",
             states->empty() ? 0 : states->front().batch());
   for (std::size_t i = 0; positions_.present() && i < parts.size(); ++i) {
-    const Index end = parts[i].length + (states == nullptr ? 0 : Index((*states)[0].positions()[i]));
+    const Index end = tokens_of(config_, parts[i].length) + (states == nullptr ? 0 : Index((*states)[0].positions()[i]));
     const Index own = class_token_.present() ? 1 : 0;
     require(end + own <= config_.length, "model", "expected at most ", config_.length - own, " tokens, got ", end);
   }
@@ -225,7 +237,9 @@ template <class T>
 Var<T> Model<T>::front(Tape<T>& tape, const ModelInput& in, const Along& along) const {
   const Pass& pass = along.pass;
   Var<T> x = embedding_ ? (*embedding_)(tape, contiguous(in.tokens.data(), {in.B, in.T}))
-                        : (*input_)(tape, values<T>(tape, in.inputs, {in.B, in.T, 1, config_.features}));
+                        : values<T>(tape, in.inputs, {in.B, in.T, 1, config_.features});
+  if (input_) x = (*input_)(tape, x);
+  for (const Convolution<T>& one : convolutions_) x = ops::unary(tape, Unary::gelu_erf, one(tape, x));
   if (known_) x = with_known(tape, x, in);
   Sequences places{.offsets = along.offsets};
   if (along.states != nullptr) places.positions = (*along.states)[0].positions();
@@ -295,7 +309,7 @@ ModelResult Model<T>::loss(Tape<T>& tape, const ModelInput& in, const Pass& pass
     case ModelKind::masked: return read_labels(tape, transformed(tape, normed(tape, x)), in, pass);
     case ModelKind::autoencoder: return read_labels(tape, decoded(tape, normed(tape, x)), in, pass);
     case ModelKind::regression: return read_targets(tape, normed(tape, last_token(x)), in, pass);
-    default: return read_labels(tape, pooled(tape, normed(tape, x), in), in, pass);
+    default: return read_labels(tape, transformed(tape, pooled(tape, normed(tape, x), in)), in, pass);
   }
 }
 
@@ -311,7 +325,7 @@ ModelOutput<T> Model<T>::logits(Tape<T>& tape, const ModelInput& in, const Pass&
     case ModelKind::embedding: return {hidden, ops::norm(tape, pooled(tape, hidden, in), {.kind = Norm::l2, .eps = 1e-12})};
     case ModelKind::autoencoder: return {hidden, projected(tape, decoded(tape, hidden))};
     case ModelKind::regression: return {hidden, ops::linear(tape, last_token(hidden), head_, head_bias_)};
-    default: return {hidden, projected(tape, pooled(tape, hidden, in))};
+    default: return {hidden, projected(tape, transformed(tape, pooled(tape, hidden, in)))};
   }
 }
 
@@ -349,9 +363,9 @@ std::string Model<T>::first_gradient_not_finite(const Parameters<T>& parameters)
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
     if (name.starts_with("layers." + std::to_string(layer) + ".")) return name_of_layer(layer);
   if (name.starts_with("shared.")) return "the layers with " + name;
-  const bool front =
-      std::ranges::any_of(std::array{"embedding.", "input.", "class_token", "positions.", "types.", "front_norm.", "known."},
-                          [&](const char* start) { return name.starts_with(start); });
+  const bool front = std::ranges::any_of(
+      std::array{"embedding.", "input.", "convolutions.", "class_token", "positions.", "types.", "front_norm.", "known."},
+      [&](const char* start) { return name.starts_with(start); });
   return front ? name_of_front() : "the output";
 }
 

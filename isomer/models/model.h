@@ -6,10 +6,11 @@
 //   initialise(parameters, seed);
 //   Executor<float> executor(model, context);                       // executor.h: runs it
 //
-// Names of parameters: embedding.weight or input.{weight,bias}, class_token, positions.weight, types.weight, front_norm.…,
-// known.{weight,bias} (where there are any), layers.N.{norm1,mixer,norm2,mlp}.… (nn/block.h), shared.PRESET.… (what layers of a
-// preset have in common), norm.weight, decoder.N.… (autoencoder), pooler.…, transform.{linear,norm}.… (of a masked model's head),
-// head_hidden.…, head.weight (head.bias unless the head is one of tokens without). The head of a tied model is the embedding.
+// Names of parameters: embedding.weight, input.{weight,bias} or convolutions.N.{weight,bias}, class_token, positions.weight,
+// types.weight, front_norm.…, known.{weight,bias} (where there are any), layers.N.{norm1,mixer,norm2,mlp}.… (nn/block.h),
+// shared.PRESET.… (what layers of a preset have in common), norm.weight, decoder.N.… (autoencoder), pooler.…,
+// transform.{linear,norm}.… (of a masked model's head), head_hidden.…, head.weight (head.bias unless the head is one of tokens
+// without). The head of a tied model is the embedding.
 //
 // A model is weights and never changes as it runs, and it stays where it is. What a pass computes is the tape's, what a stream
 // remembers is the state's: any number of threads may run one model, each on tapes and states of its own, as long as none of them
@@ -180,6 +181,7 @@ class Model {
   std::optional<Embedding<T>> types_;
   std::optional<NormLayer<T>> front_norm_;
   std::optional<Linear<T>> input_, known_;
+  std::vector<Convolution<T>> convolutions_;
   std::vector<Block<T>> blocks_;
   std::vector<Links> links_;  // of each block
   std::optional<NormLayer<T>> norm_;

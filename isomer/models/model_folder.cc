@@ -164,6 +164,16 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<T
   return loaded;
 }
 
+std::string left_out(const LoadedModel& model) {
+  if (!model.foreign) return "";
+  for (const WeightTable::Part& part : model.foreign->table.parts()) {
+    const Index count = std::ranges::count_if(model.foreign->weights.views(),
+                                              [&](const auto& weight) { return weight.first.starts_with(part.start); });
+    if (count > 0) return part.name + " is left out: " + std::to_string(count) + " weights below " + part.start;
+  }
+  return "";
+}
+
 void save_model(const std::string& folder, const LoadedModel& model) {
   ModelFiles files{.config = model.foreign ? model.foreign->config : to_json(model.model.config()),
                    .weights = model.parameters.tensors(),

@@ -56,6 +56,8 @@ struct LoadedModel {
 [[nodiscard]] std::string folder_config(const std::string& folder, const std::string& text);
 /// Of an embedding: which vector stands for a text, as the folder of a sentence encoder says; without the file it stays as it is.
 void read_pooling(const std::string& folder, ModelConfig& config);
+/// A line about what there is in its folder and not in the model, such as a decoder; empty: nothing.
+[[nodiscard]] std::string left_out(const LoadedModel& model);
 /// Makes the folder if need be: one of ours, or that of Hugging Face where the model is from one. Throws Error "cannot write …".
 void save_model(const std::string& folder, const LoadedModel& model);
 

@@ -58,7 +58,11 @@ void seed_loss(Tape<T>& tape, Var<T> loss, Index count, const Pass& pass) {
 
 template <class T>
 Var<T> Model<T>::transformed(Tape<T>& tape, Var<T> x) const {
-  if (head_hidden_) return ops::unary(tape, Unary::gelu_erf, (*head_hidden_)(tape, x));
+  if (head_hidden_) {
+    const Var<T> y = (*head_hidden_)(tape, x);
+    if (config_.head_activation == HeadActivation::none) return y;
+    return ops::unary(tape, config_.head_activation == HeadActivation::relu ? Unary::relu : Unary::gelu_erf, y);
+  }
   return transform_ ? transform_->norm(tape, ops::unary(tape, Unary::gelu_erf, transform_->linear(tape, x))) : x;
 }
 

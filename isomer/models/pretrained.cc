@@ -47,9 +47,10 @@ std::string classifier_text(const ForeignConfig& config, const Classes& classes)
     names.set(std::to_string(i), label);
     numbers.set(label, i);
   }
-  const bool pictures = config.has("image_size");
-  const std::string own = name.substr(0, end) + (pictures ? "ForImageClassification" : "ForSequenceClassification");
-  json.set("architectures", Json::Array{own});
+  const char* const head = config.has("image_size")     ? "ForImageClassification"
+                           : config.has("num_mel_bins") ? "ForAudioClassification"
+                                                        : "ForSequenceClassification";
+  json.set("architectures", Json::Array{name.substr(0, end) + head});
   json.set("num_labels", classes.count);
   json.set("id2label", std::move(names));
   json.set("label2id", std::move(numbers));
@@ -100,6 +101,8 @@ TensorViews renamed(const TensorViews& theirs, const WeightTable& own, const Wei
       found = theirs.find(known->second);
     if (found != theirs.end()) views.emplace(rule.theirs, found->second);
   }
+  for (const auto& [name, view] : theirs)
+    if (other.in_part(name)) views.emplace(name, view);
   return views;
 }
 
@@ -115,7 +118,8 @@ bool same_model(ModelConfig a, const ModelConfig& b) {
 /// What the folder has none of becomes what ours is.
 void add_new_weights(const WeightTable& table, const TensorViews& ours, TensorViews& theirs) {
   for (const WeightRule& rule : table.rules())
-    if (const auto own = ours.find(rule.ours); own != ours.end() && !rule.optional && !theirs.contains(rule.theirs))
+    if (const auto own = ours.find(rule.ours);
+        own != ours.end() && !rule.optional && rule.known.empty() && !theirs.contains(rule.theirs))
       theirs.emplace(rule.theirs, own->second);
 }
 

@@ -43,7 +43,7 @@ std::vector<float> logits_of(const LoadedModel& loaded) {
 }
 
 TEST(Pretrained, DescribesAFolderWithoutItsWeights) {
-  for (const char* name : {"llama", "bert", "bert-encoder", "gemma3", "vit", "mamba2"})
+  for (const char* name : {"llama", "bert", "bert-encoder", "gemma3", "vit", "mamba2", "whisper"})
     EXPECT_EQ(to_json(describe_model(golden(name))), to_json(load_model(golden(name))->model.config())) << name;
   const std::string gguf = (fs::path(ISOMER_SOURCE_DIR) / "tests/goldens/gguf/llama.gguf").string();
   EXPECT_EQ(to_json(describe_model(gguf)), to_json(load_model(gguf)->model.config()));
@@ -67,6 +67,8 @@ TEST(Pretrained, GivesEveryKindAHeadForClasses) {
   EXPECT_EQ(llama.pool, Pool::last);
   EXPECT_EQ(describe_model(golden("vit"), classes).kind, ModelKind::vision);
   EXPECT_EQ(describe_model(golden("dinov2"), classes).kind, ModelKind::vision);
+  EXPECT_EQ(describe_model(golden("whisper"), classes).head_hidden, 256);
+  EXPECT_EQ(describe_model(golden("whisper-encoder"), classes).kind, ModelKind::vision);
   EXPECT_EQ(logits_of(*classifier_of("llama")).size(), 3U);
 }
 
@@ -89,6 +91,9 @@ TEST(Pretrained, IsWrittenAsTheLibraryHasIt) {
     EXPECT_EQ(again->model.config().labels, own->model.config().labels);
     EXPECT_EQ(logits_of(*again), logits_of(*own)) << name;
   }
+  const tests::TemporaryFolder sounds;
+  ASSERT_EQ(export_model(sounds.path.string(), *classifier_of("whisper"), golden("whisper")), Exported::hugging_face);
+  EXPECT_EQ(load_model(sounds.path.string())->model.config().labels, (std::vector<std::string>{"a", "b", "c"}));
   const tests::TemporaryFolder to;
   const auto llama = load_model(golden("llama"));
   EXPECT_EQ(export_model(to.path.string(), *llama, golden("llama")), Exported::hugging_face);

@@ -35,6 +35,17 @@ namespace isomer::testing {
   return config;
 }
 
+/// An encoder of frames of sound, as Whisper: convolutions that halve them, fixed positions, a linear layer in its head.
+[[nodiscard]] inline ModelConfig frames_config() {
+  ModelConfig config = small_config(ModelKind::vision);
+  config.kind = ModelKind::encoder;
+  config.convolutions = {1, 2};
+  config.positions = config.fixed_positions = true;
+  config.head_activation = HeadActivation::none;
+  config.head_hidden = 6;
+  return config;
+}
+
 /// A language model with layers of all laws, two of which share values, MLPs that remember a token, and learned positions.
 [[nodiscard]] inline ModelConfig hybrid_config(Index length) {
   ModelConfig config = small_config(ModelKind::language);

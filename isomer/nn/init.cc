@@ -46,6 +46,12 @@ double number(const graph::Init& init, Rng& rng) {
   }
 }
 
+/// Of `half` frequencies, the sine or behind all of them the cosine.
+double sine(Index position, Index channel, Index half) {
+  const double angle = double(position) * std::pow(1e4, -double(channel % half) / double(std::max<Index>(half - 1, 1)));
+  return channel < half ? std::sin(angle) : std::cos(angle);
+}
+
 double dot(const double* a, const double* b, Index K) {
   double sum = 0;
   for (Index i = 0; i < K; ++i) sum += a[i] * b[i];
@@ -113,6 +119,9 @@ std::vector<double> initial_values(const graph::Init& init, std::span<const Inde
       break;
     case Kind::log_range:
       for (Index i = 0; i < size; ++i) at(i) = std::log(double(1 + i % columns));
+      break;
+    case Kind::sines:
+      for (Index i = 0; i < size; ++i) at(i) = sine(i / columns, i % columns, columns / 2);
       break;
     case Kind::identity:
     case Kind::near_identity:

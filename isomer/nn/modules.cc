@@ -1,11 +1,13 @@
 #include "isomer/nn/modules.h"
 
 #include <array>
+#include <cmath>
 
 #include "isomer/autograd/elementwise.h"
 #include "isomer/autograd/embedding.h"
 #include "isomer/autograd/linear.h"
 #include "isomer/autograd/norm.h"
+#include "isomer/autograd/tokens.h"
 #include "isomer/autograd/views.h"
 #include "isomer/base/error.h"
 #include "isomer/base/suggest.h"
@@ -37,6 +39,16 @@ Linear<T>::Linear(Parameters<T>& parameters, const std::string& name, Index inpu
 template <class T>
 Var<T> Linear<T>::operator()(Tape<T>& tape, Var<T> x) const {
   return ops::linear(tape, x, weight_, bias_);
+}
+
+template <class T>
+Convolution<T>::Convolution(Parameters<T>& parameters, const std::string& name, Index inputs, Index outputs, Index stride)
+    : linear_(parameters, name, 3 * inputs, outputs, {.bias = true, .weight = graph::normal(1 / std::sqrt(3 * double(inputs)))}),
+      stride_(stride) {}
+
+template <class T>
+Var<T> Convolution<T>::operator()(Tape<T>& tape, Var<T> x) const {
+  return linear_(tape, ops::neighbours(tape, x, stride_));
 }
 
 template <class T>
@@ -102,6 +114,8 @@ Var<T> Mlp<T>::operator()(Tape<T>& tape, Var<T> x) const {
 
 template class Linear<float>;
 template class Linear<double>;
+template class Convolution<float>;
+template class Convolution<double>;
 template class NormLayer<float>;
 template class NormLayer<double>;
 template class Embedding<float>;

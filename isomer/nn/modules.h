@@ -32,6 +32,20 @@ class Linear {
   Var<T> weight_, bias_;
 };
 
+/// Over three vectors, one before and one behind each, zeros outside; of every stride-th.
+template <class T>
+class Convolution {
+ public:
+  /// NAME.weight [outputs, 3 · inputs], the three of a channel beside each other, and NAME.bias.
+  Convolution(Parameters<T>& parameters, const std::string& name, Index inputs, Index outputs, Index stride);
+  /// x [B, T, 1, inputs] → y [B, ⌈T / stride⌉, 1, outputs]
+  [[nodiscard]] Var<T> operator()(Tape<T>& tape, Var<T> x) const;
+
+ private:
+  Linear<T> linear_;
+  Index stride_;
+};
+
 /// Over the last axis, with a gain; layer norm has a bias too.
 template <class T>
 class NormLayer {
@@ -95,6 +109,8 @@ class Mlp {
 
 extern template class Linear<float>;
 extern template class Linear<double>;
+extern template class Convolution<float>;
+extern template class Convolution<double>;
 extern template class NormLayer<float>;
 extern template class NormLayer<double>;
 extern template class Embedding<float>;

@@ -141,6 +141,7 @@ class LanguageModel {
     for (const LayerConfig& layer : loaded_->model.config().layers) all.push_back(layer.preset);
     return all;
   }
+  [[nodiscard]] std::string left_out() const { return isomer::left_out(*loaded_); }
   void save(const std::string& folder) const { save_model(folder, *loaded_); }
 
  private:
@@ -182,6 +183,7 @@ void bind_models(nb::module_& module) {
       .def_prop_ro("is_text", &LanguageModel::is_text)
       .def_prop_ro("ends", &LanguageModel::ends, "Tokens that end what the model says.")
       .def_prop_ro("kind", &LanguageModel::kind)
+      .def_prop_ro("left_out", &LanguageModel::left_out)
       .def_prop_ro("layers", &LanguageModel::layers)
       .def_prop_ro("vocabulary", &LanguageModel::vocabulary)
       .def_prop_ro("width", &LanguageModel::width);

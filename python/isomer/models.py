@@ -1,6 +1,7 @@
 """Trained models: logits, gradients, streams and text."""
 import os
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,8 @@ class Model:
         self.path = os.path.expanduser(path)
         self._weights = weights
         self._model = _engine.Model(self.path, weights)
+        if self._model.left_out:
+            warnings.warn(f"{self.path}: {self._model.left_out}", stacklevel=3)
 
     def __reduce__(self):
         return _loaded, (self.path, self._weights)

@@ -206,6 +206,16 @@ def test_logits_of_transformers():
     assert np.allclose(made["loss"], expected["loss"], atol=1e-4) and np.allclose(made[name], expected[name], rtol=1e-3, atol=1e-4)
 
 
+def test_encoder_of_sounds():
+    with pytest.warns(UserWarning, match="whisper: the decoder is left out: 28 weights below model.decoder."):
+        model = isomer.load(GOLDENS / "foreign" / "whisper")
+    expected = isomer._engine.read_tensors(str(GOLDENS / "foreign" / "whisper" / "expected.safetensors"), numpy_empty)
+    made = model.run({"inputs": expected["inputs"]})
+    assert np.allclose(made["hidden"], expected["hidden"], atol=1e-4)
+    with pytest.raises(ValueError, match="expected a model of tokens, got one of vectors"):
+        model.embed(["a"])
+
+
 def test_embeddings():
     model = isomer.load(GOLDENS / "foreign" / "bert-encoder")
     vectors = model.embed(["3 4", "3 4 5 6", "3 4"])

@@ -159,7 +159,8 @@ double numbers_of(const ModelConfig& model) {
   std::map<std::pair<std::string, Settings>, double> known;
   ModelConfig part = model;
   part.layers = {model.layers[0]};
-  double all = double(cost_of(part, 1).parameters);
+  // What is not trained is a weight, too.
+  double all = double(cost_of(part, 1).parameters) + (model.fixed_positions ? double(model.length) * double(model.width) : 0);
   for (std::size_t i = 1; i < model.layers.size(); ++i) {
     const LayerConfig& layer = model.layers[i];
     const auto [found, is_new] = known.try_emplace({layer.preset, layer.options});

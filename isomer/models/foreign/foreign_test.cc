@@ -15,6 +15,7 @@
 #include "isomer/models/foreign/gguf_model.h"
 #include "isomer/models/logits.h"
 #include "isomer/models/model_folder.h"
+#include "isomer/models/pretrained.h"
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
 
@@ -198,6 +199,19 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
             "config.json: q_lora_rank: expected none, which is all that is supported, got 4");
 }
 
+TEST(ForeignErrors, NameWhatModelsOfSoundDoNotHave) {
+  const auto error = [](const char* name, const char* key, const char* value) { return Changed(name, {{key, value}}).error(); };
+  EXPECT_EQ(error("whisper", "architectures", "[\"WhisperForCausalLM\"]"),
+            "config.json: architectures: expected WhisperModel, WhisperEncoder, WhisperForConditionalGeneration or "
+            "WhisperForAudioClassification, got WhisperForCausalLM");
+  EXPECT_EQ(error("whisper", "activation_function", "\"relu\""), "config.json: activation_function: expected gelu, got relu");
+  EXPECT_EQ(error("whisper", "d_model", "15"), "config.json: fixed_positions: expected positions and an even width");
+  EXPECT_EQ(error("whisper-classifier", "use_weighted_layer_sum", "true"),
+            "config.json: use_weighted_layer_sum: expected none, which is all that is supported, got true");
+  EXPECT_EQ(error("whisper-encoder", "num_mel_bins", "6"),
+            "model.safetensors: of another shape: conv1.weight [16, 5, 3] for convolutions.0.weight [16, 18]");
+}
+
 // Folders that mean harm: one line, and no memory taken for sizes that nothing stands behind.
 TEST(ForeignErrors, NameSizesThatTheWeightsCannotHave) {
   const auto error = [](const char* name, const std::vector<std::pair<std::string, std::string>>& changes) {
@@ -220,6 +234,10 @@ TEST(ForeignErrors, NameSizesThatTheWeightsCannotHave) {
                                                                                   {"gpt2", "n_positions"},
                                                                                   {"kimi-linear", "kv_lora_rank"},
                                                                                   {"bert-classifier", "max_position_embeddings"},
+                                                                                  {"whisper", "num_mel_bins"},
+                                                                                  {"whisper", "max_source_positions"},
+                                                                                  {"whisper", "encoder_ffn_dim"},
+                                                                                  {"whisper-classifier", "classifier_proj_size"},
                                                                                   {"tabpfn", "num_labels"}})
     for (const char* size : {"2147483647", "1048576"}) {
       const std::string said = error(name, {{key, size}});
@@ -241,6 +259,23 @@ TEST(ForeignErrors, ListWeightsThatAreNotThere) {
   const Changed cut("llama", {});
   fs::resize_file(cut.path() / "model.safetensors", 1000);
   EXPECT_NE(cut.error(), "");
+}
+
+TEST(Decoders, AreLeftOutAndWrittenAgain) {
+  const std::string folder = (goldens() / "whisper").string();
+  const auto model = load_model(folder);
+  EXPECT_EQ(left_out(*model), "the decoder is left out: 28 weights below model.decoder.");
+  EXPECT_EQ(left_out(*load_model((goldens() / "whisper-encoder").string())), "");
+  EXPECT_EQ(left_out(*load_model((goldens() / "llama").string())), "");
+  const Tensors before = read_safetensors(folder + "/model.safetensors");
+  const tests::TemporaryFolder saved, exported;
+  save_model(saved.path.string(), *model);
+  EXPECT_EQ(export_model(exported.path.string(), *model, folder), Exported::hugging_face);
+  for (const auto& to : {saved.path, exported.path}) {
+    const Tensors after = read_safetensors((to / "model.safetensors").string());
+    ASSERT_EQ(after.size(), before.size());
+    for (const auto& [name, tensor] : before) EXPECT_EQ(distance(after.at(name), tensor), 0) << name;
+  }
 }
 
 TEST(GgufModels, AreTheFoldersTheyWereMadeOf) {

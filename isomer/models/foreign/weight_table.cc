@@ -47,6 +47,7 @@ bool fits(const WeightRule& rule, const Matrix& ours, const Matrix& theirs) {
   const Index rows = ours.rows, columns = ours.columns;
   const Index their_rows = rule.turned ? theirs.columns : theirs.rows, their_columns = rule.turned ? theirs.rows : theirs.columns;
   if (!rule.factors.empty() && Index(rule.factors.size()) != rows) return false;
+  if (rule.any_shape && rows != their_rows) return false;
   if (rule.places.empty()) return rows == their_rows && columns == their_columns;
   return Index(rule.places.size()) == rows && columns == their_columns &&
          std::ranges::all_of(rule.places, [&](Index row) { return row >= 0 && row < their_rows; });
@@ -162,7 +163,11 @@ WeightTable::Scope WeightTable::in(std::string_view ours, std::string_view their
 }
 
 bool WeightTable::left(std::string_view theirs) const {
-  return std::ranges::any_of(left_, [&](const std::string& end) { return theirs.ends_with(end); });
+  return in_part(theirs) || std::ranges::any_of(left_, [&](const std::string& end) { return theirs.ends_with(end); });
+}
+
+bool WeightTable::in_part(std::string_view theirs) const {
+  return std::ranges::any_of(parts_, [&](const Part& part) { return theirs.starts_with(part.start); });
 }
 
 TakenWeights take_weights(const WeightTable& table, const std::vector<WeightShape>& shapes, const TensorViews& theirs) {
@@ -239,6 +244,8 @@ Tensors put_weights(const WeightTable& table, const TensorViews& ours, const Ten
           there = float((number - rule.constant) / rule.factor_of(r));
       }
   }
+  for (const auto& [name, view] : theirs)
+    if (what == Putting::weights && table.in_part(name) && floating(view.type)) all.emplace(name, floats_of(view));
   Tensors tensors;
   for (auto& [name, numbers] : all) {
     const TensorView& view = theirs.at(name);

@@ -24,7 +24,7 @@ struct WeightRule {
   bool turned = false;               // their matrix is ours transposed
   double factor = 1, constant = 0;   // ours = factor · theirs + constant
   std::vector<double> factors = {};  // of each of our rows, beside it; empty: 1
-  bool any_shape = false;            // the same numbers in the same order, with other axes
+  bool any_shape = false;            // the same numbers, all of them, with other axes
   bool optional = false;             // where theirs has none, ours is `constant`
   std::vector<double> known = {};    // theirs never has it: these numbers, which are not learned
 
@@ -60,12 +60,21 @@ class WeightTable {
   /// Weights of theirs that a model does not need, by the end of their names: tables of sines, masks.
   void leave(std::string_view end) { left_.emplace_back(end); }
 
+  /// A part of theirs that is none of ours, by the beginning of its names. It is written again as it was.
+  struct Part {
+    std::string name, start;
+  };
+  void leave_part(std::string_view name, std::string_view start) { parts_.push_back({std::string(name), std::string(start)}); }
+
   [[nodiscard]] const std::vector<WeightRule>& rules() const { return rules_; }
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
   [[nodiscard]] bool left(std::string_view theirs) const;
+  [[nodiscard]] bool in_part(std::string_view theirs) const;
 
  private:
   std::vector<WeightRule> rules_;
   std::vector<std::string> left_;
+  std::vector<Part> parts_;
 };
 
 /// Weights by our names. What needs no work is a view into theirs.
