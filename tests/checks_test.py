@@ -95,7 +95,7 @@ class Tables(unittest.TestCase):
                           self.errors(source, f"isomer/kernels/elementwise/{header}", old, new))
 
     def test_a_fingerprint_has_the_options_of_every_kind_of_node(self):
-        source, header = '#include "isomer/mixers/fingerprint.cc"\n', "isomer/mixers/graph.h"
+        source, header = '#include "isomer/mixers/fingerprint.cc"\n', "isomer/mixers/graph_work.h"
         errors = self.errors(source, header, "struct Detach {};", "struct Detach { int option = 0; };")
         self.assertIn("error: ", errors)
         self.assertIn("Detach", errors)

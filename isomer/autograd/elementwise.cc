@@ -6,6 +6,7 @@
 #include "isomer/kernels/elementwise/features.h"
 #include "isomer/kernels/elementwise/gated.h"
 #include "isomer/kernels/elementwise/sum.h"
+#include "isomer/kernels/rows.h"
 #include "isomer/laws/layout.h"
 
 namespace isomer::ops {
@@ -150,6 +151,30 @@ Var<T> square_sum(Tape<T>& tape, Var<T> x) {
 }
 
 template <class T>
+Var<T> largest(Tape<T>& tape, Var<T> x, bool over_tokens, const Sequences& sequences) {
+  const Index B = x.dim(0), L = x.dim(1), H = x.dim(2), D = x.dim(3);
+  require(D > 0, "largest", "expected at least one number");
+  const Var<T> y = tape.make({B, L, H, 1}, {});
+  const Index rows = B * L * H;
+  tape.context().parallel(row_blocks(rows), [&](Index block, Workspace&) {
+    const RowRange range = row_block(block, rows);
+    for (Index row = range.begin; row < range.end; ++row) {
+      T most = x.value(row / H / L, row / H % L, row % H, 0);
+      for (Index d = 1; d < D; ++d) most = std::max(most, x.value(row / H / L, row / H % L, row % H, d));
+      y.value.data[row] = most;
+    }
+  });
+  if (!over_tokens) return y;
+  for (const Sequence& one : isomer::sequences("largest", B, L, sequences.offsets))
+    for (Index h = 0; h < H && one.length > 0; ++h) {
+      T most = y.value(one.batch, one.first, h, 0);
+      for (Index t = 1; t < one.length; ++t) most = std::max(most, y.value(one.batch, one.first + t, h, 0));
+      for (Index t = 0; t < one.length; ++t) y.value(one.batch, one.first + t, h, 0) = most;
+    }
+  return y;
+}
+
+template <class T>
 Var<T> taylor_features(Tape<T>& tape, Var<T> x) {
   const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), taylor_size(x.dim(3))}, {x});
   taylor_features<T>(x.value, y.value, tape.context());
@@ -202,6 +227,8 @@ template Var<float> share_of_heads(Tape<float>&, Var<float>, Index, Index);
 template Var<double> share_of_heads(Tape<double>&, Var<double>, Index, Index);
 template Var<float> square_sum(Tape<float>&, Var<float>);
 template Var<double> square_sum(Tape<double>&, Var<double>);
+template Var<float> largest(Tape<float>&, Var<float>, bool, const Sequences&);
+template Var<double> largest(Tape<double>&, Var<double>, bool, const Sequences&);
 template Var<float> taylor_features(Tape<float>&, Var<float>);
 template Var<double> taylor_features(Tape<double>&, Var<double>);
 template Var<float> concat(Tape<float>&, std::span<const Var<float>>);

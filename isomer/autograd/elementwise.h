@@ -1,5 +1,6 @@
 #pragma once
 // Functions of single numbers and of rows as ops (kernels/elementwise).
+#include "isomer/autograd/sequences.h"
 #include "isomer/autograd/tape.h"
 #include "isomer/kernels/elementwise/binary.h"
 #include "isomer/kernels/elementwise/unary.h"
@@ -47,6 +48,11 @@ template <class T>
 /// Σ x² over the last axis: [B, T, H, 1].
 template <class T>
 [[nodiscard]] Var<T> square_sum(Tape<T>& tape, Var<T> x);
+
+/// The largest number of the last axis: [B, T, H, 1]; of a head's in all tokens of the sequence if `over_tokens`. No gradient
+/// goes through it.
+template <class T>
+[[nodiscard]] Var<T> largest(Tape<T>& tape, Var<T> x, bool over_tokens = false, const Sequences& sequences = {});
 /// φ with φ(q)·φ(k) = 1 + z + z²/2, z = q·k / √D: [B, T, H, taylor_size(D)].
 template <class T>
 [[nodiscard]] Var<T> taylor_features(Tape<T>& tape, Var<T> x);

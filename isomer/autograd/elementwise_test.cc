@@ -125,6 +125,20 @@ TEST(Detach, LetsNoGradientBack) {
   EXPECT_DOUBLE_EQ(dx(1, 2, 1, 4), in.value(1, 2, 1, 4) * in.value(1, 2, 1, 4));
 }
 
+TEST(Largest, IsThatOfARowOrOfAHeadInItsSequence) {
+  Context context(2);
+  Tape<D> tape(context);
+  testing::Values values{{1, 3, 2, 2}, {1, 2, 8, -3, 5, 4, 6, 7, 0, -1, -2, -9}};
+  const Var<D> x = tape.input(contiguous(values.data.data(), values.shape), true);
+  const auto numbers = [](Var<D> y) { return std::vector<D>(y.value.data, y.value.data + y.value.size()); };
+  EXPECT_EQ(largest(tape, x).shape(), (Shape4{1, 3, 2, 1}));
+  EXPECT_EQ(numbers(largest(tape, x)), (std::vector<D>{2, 8, 5, 7, 0, -2}));
+  EXPECT_EQ(numbers(largest(tape, x, true)), (std::vector<D>{5, 8, 5, 8, 5, 8}));
+  const std::vector<std::int64_t> offsets{0, 1, 1, 3};
+  EXPECT_EQ(numbers(largest(tape, x, true, {.offsets = offsets})), (std::vector<D>{2, 8, 5, 7, 5, 7}));
+  EXPECT_FALSE(largest(tape, x).wanted());
+}
+
 TEST(Neighbours, AreThoseOfEveryStridethVector) {
   Context context(2);
   Tape<D> tape(context);

@@ -57,6 +57,7 @@ struct Flops {
   double operator()(const graph::Mean&) const { return 2 * numbers(node); }
   double operator()(const graph::Softmax&) const { return (kFunction + 3) * numbers(node); }
   double operator()(const graph::SquareSum&) const { return 2 * numbers(input(graph, node, 0)); }
+  double operator()(const graph::Largest&) const { return numbers(input(graph, node, 0)); }
   double operator()(const graph::TaylorFeatures&) const { return 2 * numbers(node); }
   double operator()(const graph::Psi& w) const {
     // Of every number: hidden units, once or for each function, and a sum over them for each function.

@@ -148,6 +148,7 @@ class Writer {
     }
     Text operator()(const graph::Softmax&) const { return call("softmax", arguments()); }
     Text operator()(const graph::SquareSum&) const { return {between('|', arguments(), '|') + "^2"}; }
+    Text operator()(const graph::Largest& w) const { return call(w.over_tokens ? "max_of_all" : "max", arguments()); }
     Text operator()(const graph::TaylorFeatures&) const { return call("taylor2", arguments()); }
     Text operator()(const graph::Position&) const { return {"t"}; }
     Text operator()(const graph::PositionTable&) const { return {"W_" + node.parameters + "[t]"}; }

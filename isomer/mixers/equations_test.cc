@@ -30,6 +30,11 @@ TEST(Equations, AreReadable) {
   EXPECT_EQ(lines("linear-relu", {{"clamp", "5"}, {"denominator", "none"}}),
             (Lines{"q = [0.25 relu(x W_q), -1]", "k = [relu(x W_k), 1]", "v = x W_v",
                    "w_ts = taylor1(min(q_t . k_s, 4)),   s <= t", "o_t = sum_s w_ts v_s", "y = o W_o"}));
+  const Lines local = lines("performer", {{"causal", "false"}, {"feature_eps", "1e-4"}, {"local_heads", "1"}, {"block", "8"}});
+  EXPECT_TRUE(
+      std::ranges::any_of(local, [](const std::string& line) { return line.ends_with("|floor(t / 8) - floor(s / 8)| <= 1"); }));
+  EXPECT_TRUE(std::ranges::any_of(local, [](const std::string& line) { return line.find("- max_of_all(") != line.npos; }));
+  EXPECT_EQ(local.back(), "y = [linear_o, o] W_o");
   EXPECT_EQ(std::ranges::count(lines("qlstm"), "u = conv4(x W_u) + b_conv"), 1);
   EXPECT_EQ(std::ranges::count(lines("mamba"), "u = silu(conv4(x W_u) + b_conv)"), 1);
   EXPECT_EQ(lines("lru")[7], "h = exp(log_decay + i angle) * h + (in + i in_imag)");

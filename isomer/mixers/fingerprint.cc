@@ -66,6 +66,7 @@ struct Dump {
   }
   void operator()(const RunningSum& w) { put("angle", w.angle, RunningSum{}.angle); }
   void operator()(const Mean& w) { put("causal", w.causal, Mean{}.causal); }
+  void operator()(const Largest& w) { put("over_tokens", w.over_tokens, Largest{}.over_tokens); }
   void operator()(const Gather& w) {
     word("places");
     for (const Index place : w.places) out << ' ' << place;

@@ -10,12 +10,12 @@ namespace isomer::graph {
 
 namespace {
 // In the order of Work. Files hold these names: they stay as they are.
-constexpr std::array<std::string_view, 31> kNames{
+constexpr std::array<std::string_view, 32> kNames{
     "input",          "linear",         "head_linear", "parameter", "convolution",     "shift",      "map",
     "combine",        "gate",           "heads",       "repeat",    "normalise",       "rotary",     "rotate",
     "running_sum",    "mean",           "concat",      "slice",     "softmax",         "square_sum", "taylor_features",
     "position",       "position_table", "psi",         "local_sum", "local_image_sum", "detach",     "law",
-    "share_of_heads", "from_first",     "gather"};
+    "share_of_heads", "from_first",     "gather",      "largest"};
 static_assert(kNames.size() == std::variant_size_v<AnyWork>, "every kind of node has a name");
 }  // namespace
 
@@ -62,6 +62,7 @@ LawSizes law_sizes(const Graph& graph, const Node& node, Index B, Index T) {
 bool causal(const Graph& graph) {
   const auto looks_ahead = [](const Node& node) {
     if (const auto* mean = std::get_if<Mean>(&node.work)) return !mean->causal;
+    if (const auto* largest = std::get_if<Largest>(&node.work)) return largest->over_tokens;
     if (std::holds_alternative<LocalImageSum>(node.work)) return true;
     const auto* law = std::get_if<Law>(&node.work);
     return law != nullptr && !law->law->causal();
@@ -72,6 +73,7 @@ bool causal(const Graph& graph) {
 bool meets_outside_laws(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) {
     const Work& w = node.work;
+    if (const auto* largest = std::get_if<Largest>(&w)) return largest->over_tokens;
     return std::holds_alternative<Convolution>(w) || std::holds_alternative<Shift>(w) || std::holds_alternative<RunningSum>(w) ||
            std::holds_alternative<Mean>(w) || std::holds_alternative<LocalSum>(w) || std::holds_alternative<LocalImageSum>(w);
   });

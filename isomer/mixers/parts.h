@@ -78,6 +78,9 @@ struct LinearMixer {
   Readout readout = {};
   Builder::HeadSizes sizes;
   Value log_decay = {}, log_input = {};
+  bool of_whole = false;  // do features depend on all tokens?
+  // The last so many heads are softmax attention in blocks of so many tokens (attention.h).
+  Index local_heads = 0, block = 0;
 };
 /// Declares positions and head sizes, which feature maps need.
 [[nodiscard]] Builder::HeadSizes linear_sizes(Builder& m, const Builder::HeadDefaults& fallback = {});

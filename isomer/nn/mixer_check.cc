@@ -265,6 +265,8 @@ const std::vector<Settings>& combinations() {
       {{"norm", "layer"}, {"norm_gain", "true"}},
       {{"sinks", "2"}, {"decay", "true"}},
       {{"clamp", "0.5"}, {"denominator", "count"}, {"out_gate", "after"}},
+      {{"causal", "false"}, {"local_heads", "1"}, {"block", "3"}},
+      {{"causal", "false"}, {"feature_eps", "0.01"}},
       {{"causal", "false"}, {"residual", "image"}, {"rows", "3"}, {"columns", "4"}},
   };
   return all;
@@ -334,7 +336,9 @@ std::vector<CheckRow> check(const Preset& preset, std::span<const MixerCase> cas
       rows.add(Type::f64, "dsf", Form::automatic, system_error(graph, context), kDouble);
     }
     // What is detached has no gradient, but a slope.
-    const auto detached = [](const graph::Node& node) { return std::holds_alternative<graph::Detach>(node.work); };
+    const auto detached = [](const graph::Node& node) {
+      return std::holds_alternative<graph::Detach>(node.work) || std::holds_alternative<graph::Largest>(node.work);
+    };
     if (std::ranges::none_of(graph.nodes, detached))
       rows.add(Type::f64, "gradient", Form::automatic, gradient_error(graph, context), kSlope);
     ++done;

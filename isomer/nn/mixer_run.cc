@@ -172,6 +172,11 @@ Var<T> MixerRun<T>::run(const graph::SquareSum&) {
 }
 
 template <class T>
+Var<T> MixerRun<T>::run(const graph::Largest& w) {
+  return ops::largest(tape_, in(0), w.over_tokens, sequences_);
+}
+
+template <class T>
 Var<T> MixerRun<T>::run(const graph::TaylorFeatures&) {
   return ops::taylor_features(tape_, in(0));
 }

@@ -83,6 +83,7 @@ class MixerRun {
   Var<T> run(const graph::Slice&);
   Var<T> run(const graph::Softmax&);
   Var<T> run(const graph::SquareSum&);
+  Var<T> run(const graph::Largest&);
   Var<T> run(const graph::TaylorFeatures&);
   Var<T> run(const graph::Position&);
   Var<T> run(const graph::PositionTable&);

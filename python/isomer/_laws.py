@@ -110,9 +110,9 @@ o = isomer.attention(q, k, v).o                                  # causal softma
 o = isomer.attention(q, k[:, :, :2], v[:, :, :2], window=16).o   # two heads of keys, and the last 16 of them
 """)
 def attention(q, k, v, *, log_forget=None, gate=None, bias=None, offsets=None, scale: float | None = None, causal: bool | None = None,
-              window: int | None = None, sinks: int | None = None, kernel: str | None = None, order: int | None = None,
-              normaliser: str | None = None, eps: float | None = None, clamp: float | None = None, form: str = "auto",
-              threads: int | None = None) -> AttentionResult:
+              window: int | None = None, sinks: int | None = None, block: int | None = None, kernel: str | None = None,
+              order: int | None = None, normaliser: str | None = None, eps: float | None = None, clamp: float | None = None,
+              form: str = "auto", threads: int | None = None) -> AttentionResult:
     """Attention on all keys, or those of a window: o_t = N(sum_s kappa(scale q_t.k_s) exp(c_t - c_s + bias_(s-t)) v_s).
 
     q [B,T,H,K], k [B,S,G,K], v [B,S,G,V]; log_forget [B,S,H] (the gates of FoX, c is their running sum), gate [B,T,H] (with
@@ -120,11 +120,12 @@ def attention(q, k, v, *, log_forget=None, gate=None, bias=None, offsets=None, s
     away has the last of its side); offsets [n+1] packs n sequences. With S > T the queries are the last T positions.
 
     kernel: exp, or taylor with its order (2). normaliser: sum (softmax), l2, rms, layer, count, gate, none. window: how many keys
-    a query sees, itself counted (0: all), beside the first `sinks` ones. clamp: the largest logit. scale: K^-1/2.
+    a query sees, itself counted (0: all), beside the first `sinks` ones. block: with causal=False, a query sees its own
+    block of so many keys and those beside it. clamp: the largest logit. scale: K^-1/2.
     """
     arrays = {"q": q, "k": k, "v": v, "log_forget": log_forget, "gate": gate, "bias": bias, "offsets": offsets}
-    options = {"scale": scale, "causal": causal, "window": window, "sinks": sinks, "kernel": kernel, "order": order,
-               "normaliser": normaliser, "eps": eps, "clamp": clamp}
+    options = {"scale": scale, "causal": causal, "window": window, "sinks": sinks, "block": block, "kernel": kernel,
+               "order": order, "normaliser": normaliser, "eps": eps, "clamp": clamp}
     return _call(AttentionResult, "attention", arrays, options, form, threads)
 
 

@@ -11,7 +11,7 @@ def f64(*arrays):
     return [None if x is None else np.asarray(x, dtype=np.float64) for x in arrays]
 
 
-def attention(q, k, v, log_forget=None, scale=None, causal=True, window=0, bias=None):
+def attention(q, k, v, log_forget=None, scale=None, causal=True, window=0, bias=None, block=0):
     q, k, v, log_forget, bias = f64(q, k, v, log_forget, bias)
     (B, T, H, K), S = q.shape, k.shape[1]
     k, v = heads(k, H), heads(v, H)
@@ -21,7 +21,8 @@ def attention(q, k, v, log_forget=None, scale=None, causal=True, window=0, bias=
     log_sum = np.zeros((B, T, H))
     for b, t, h in np.ndindex(B, T, H):
         i = t + S - T if causal else t
-        seen = [j for j in range(S) if not (causal and j > i) and not (window and (i - j >= window or j - i >= window))]
+        seen = [j for j in range(S) if not (causal and j > i) and not (window and (i - j >= window or j - i >= window))
+                and not (block and abs(i // block - j // block) > 1)]
         logits = np.array([scale * q[b, t, h] @ k[b, j, h] + c[b, i, h] - c[b, j, h] for j in seen])
         if bias is not None:
             first = 1 - bias.shape[1] if causal else -(bias.shape[1] // 2)

@@ -58,7 +58,8 @@ def draw(request, kind):
 def test_attention(draw, kind):
     forget = draw.log_decay(*draw.tokens)
     bias = draw.normal(draw.q.shape[2], 5)
-    for options in ({}, {"window": 7}, {"causal": False}, {"scale": 0.2}, {"bias": bias}, {"bias": bias, "causal": False, "window": 6}):
+    for options in ({}, {"window": 7}, {"causal": False}, {"scale": 0.2}, {"bias": bias}, {"bias": bias, "causal": False, "window": 6},
+                    {"causal": False, "block": 3}):
         r = isomer.attention(draw.q, draw.k, draw.v, **options)
         o, log_sum = formulas.attention(draw.q, draw.k, draw.v, **options)
         close(r.o, o, kind), close(r.log_sum, log_sum, kind)

@@ -28,6 +28,29 @@ def tabpfn(data, folder):
                          "hidden_act": "gelu", "layer_norm_eps": 1e-5, "norm_first": False, "torch_dtype": "float32"}, tensors)
 
 
+OF_CODE = ("instance.", "inv_freq", "calls_since_last_redraw", "layer_pos_emb.emb")
+
+
+def transcripts(data, folder):
+    """TIS Transformer, names as its authors have them: a Performer that labels each nucleotide. What its code makes again, or keeps twice, is left out."""
+    saved = read_torch(data)
+    if not isinstance(saved, dict) or not isinstance(saved.get("hyper_parameters"), dict):
+        raise Refused("expected state_dict and hyper_parameters in the file")
+    sizes = {name: saved["hyper_parameters"][name] for name in ("num_tokens", "max_seq_len", "dim", "depth", "heads", "dim_head", "nb_features", "local_attn_heads",
+                                                                "local_window_size", "causal", "generalized_attention", "use_scalenorm", "use_rezero", "ff_glu")}
+    tensors = {name: a for name, a in arrays_of(saved.get("state_dict")).items() if not any(part in name for part in OF_CODE)}
+    width, inner, labels = sizes["dim"], sizes["heads"] * sizes["dim_head"], 2
+    layer = {f"0.fn.to_{part}.{kind}": (inner, width)[:2 - (kind == "bias")] for part in "qkv" for kind in ("weight", "bias")}
+    layer |= {"0.fn.to_out.weight": (width, inner), "0.fn.to_out.bias": (width,), "1.fn.fn.w1.weight": (4 * width, width), "1.fn.fn.w1.bias": (4 * width,),
+              "1.fn.fn.w2.weight": (width, 4 * width), "1.fn.fn.w2.bias": (width,), "0.fn.fast_attention.projection_matrix": (sizes["nb_features"], sizes["dim_head"])}
+    layer |= {f"{n}.norm.{kind}": (width,) for n in (0, 1) for kind in ("weight", "bias")}
+    wanted = {f"transformer.net.layers.{n}.{name}": shape for n in range(sizes["depth"]) for name, shape in layer.items()}
+    wanted |= {"nuc_emb.weight": (sizes["num_tokens"], width), "pos_emb.emb": (sizes["max_seq_len"] + 2, width), "ff_1.weight": (2 * width, width),
+               "ff_1.bias": (2 * width,), "ff_2.weight": (labels, 2 * width), "ff_2.bias": (labels,)}
+    expect_shapes(tensors, wanted)
+    write_model(folder, {"architectures": ["TranscriptTransformer"], "model_type": "performer", "num_labels": labels, "torch_dtype": "float32"} | sizes, tensors)
+
+
 WHISPER = [(r"\.blocks\.", ".layers."), (r"\.cross_attn_ln\.", ".encoder_attn_layer_norm."), (r"\.cross_attn\.", ".encoder_attn."),
            (r"\.attn_ln\.", ".self_attn_layer_norm."), (r"\.attn\.", ".self_attn."), (r"\.query\.", ".q_proj."), (r"\.key\.", ".k_proj."),
            (r"\.value\.", ".v_proj."), (r"attn\.out\.", "attn.out_proj."), (r"\.mlp\.0\.", ".fc1."), (r"\.mlp\.2\.", ".fc2."),

@@ -30,6 +30,8 @@ void check_options(const Problem& p, Form form, bool forget) {
   const AttentionOptions& o = p.options;
   require(o.window >= 0, kOp, "expected window >= 0, got ", o.window);
   require(o.sinks >= 0, kOp, "expected sinks >= 0, got ", o.sinks);
+  require(o.block >= 0, kOp, "expected block >= 0, got ", o.block);
+  require(o.block == 0 || (!p.causal() && o.window == 0), kOp, "expected causal=false and no window with a block");
   require(!p.taylor() || (o.order >= 0 && o.order <= kLargestOrder), kOp, "expected order from 0 to ", kLargestOrder, ", got ",
           o.order);
   require(p.eps >= 0.0, kOp, "expected eps >= 0, got ", p.eps);
@@ -91,7 +93,10 @@ Problem validate(const AttentionInputs<T>& in, const AttentionOptions& options, 
   return p;
 }
 
-Index Problem::below() const { return options.window > 0 ? options.window - 1 : T + S; }
+Index Problem::below() const {
+  if (options.block > 0) return std::min(options.block, T + S) * 2 - 1;
+  return options.window > 0 ? options.window - 1 : T + S;
+}
 
 Index Problem::place(Index r) const {
   const Index low = causal() ? 1 - distances : -(distances / 2);
@@ -102,6 +107,11 @@ Index Problem::above() const { return causal() ? 0 : below(); }
 
 Visible Problem::visible(Index i, Index keys) const {
   const Index position = i + first();
+  if (options.block > 0) {
+    const Index block = std::min(options.block, T + S), own = position / block * block;
+    const Index begin = std::clamp<Index>(own - block, 0, keys);
+    return {0, 0, begin, std::clamp<Index>(own + 2 * block, begin, keys)};
+  }
   const Index begin = std::clamp<Index>(position - below(), 0, keys),
               end = std::clamp<Index>(position + above() + 1, begin, keys);
   return {0, std::min(options.sinks, begin), begin, end};

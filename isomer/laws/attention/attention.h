@@ -6,7 +6,8 @@
 //   output  o_t  = N( Σ_s w_ts v_s )            s runs over the keys that query t sees
 //
 // Which keys t sees: all (bidirectional), those up to t (causal; with S > T the queries are the last T positions), of these the
-// last `window` (which counts t itself), and always the first `sinks` of the sequence. N is set by `normaliser`.
+// last `window` (which counts t itself), and always the first `sinks` of the sequence. With a `block` (bidirectional) those of
+// its own block of so many positions and of the two beside it. N is set by `normaliser`.
 //
 // b is the bias of the key's place seen from the query, r = s − t, from a table for each head: of `bias` [H,N] the entries are
 // those of r from −(N − 1) to 0 (causal) or N of them from −⌊N/2⌋ on (bidirectional), and what is farther away has the last
@@ -53,6 +54,7 @@ struct AttentionOptions {
   Direction direction = Direction::causal;
   Index window = 0;  // 0: all keys
   Index sinks = 0;
+  Index block = 0;  // 0: none
   Kernel kernel = Kernel::exp;
   int order = 2;  // of the Taylor polynomial, at most 1000
   Normaliser normaliser = Normaliser::sum;

@@ -30,6 +30,7 @@ const OptionTable<AttentionOptions>& kOptions() {
        option<&O::direction>("causal", "a query sees no later key", {}, kFlag),
        option<&O::window>("window", "keys a query sees, itself included; 0: all"),
        option<&O::sinks>("sinks", "first keys of a sequence that stay visible"),
+       option<&O::block>("block", "a query sees its own block of so many keys and those beside it; 0: all"),
        option<&O::kernel>("kernel", "exp | taylor", {}, kKernels), option<&O::order>("order", "of the Taylor polynomial"),
        option<&O::normaliser>("normaliser", "sum | l2 | rms | layer | count | gate | none", {}, kNormalisers),
        option<&O::eps>("eps", "keeps the normaliser from dividing by zero", "sum 0, l2 1e-12, rms 1e-6, layer 1e-5")});
@@ -58,6 +59,11 @@ double pairs(const AttentionOptions& options, Index T, Index S) {
   const bool causal = options.direction == AttentionOptions::Direction::causal;
   double sum = 0;
   for (Index t = S - T; t < S; ++t) {
+    if (options.block > 0) {
+      const Index block = std::min(options.block, S), own = t / block * block;
+      sum += double(std::min(S, own + 2 * block) - std::min(S, std::max<Index>(0, own - block)));
+      continue;
+    }
     const Index first = options.window > 0 ? std::max<Index>(0, t - options.window + 1) : 0;
     const Index last = causal ? t : options.window > 0 ? std::min(S - 1, t + options.window - 1) : S - 1;
     sum += double(last - first + 1 + std::min(options.sinks, first));
@@ -145,6 +151,10 @@ std::span<const Case> AttentionLaw::cases() const {
         {.label = "bidirectional", .settings = {{"causal", "false"}}},
         {.label = "cross", .settings = {{"causal", "false"}}, .sizes = {{"S", 31}}},
         {.label = "bidirectional window", .settings = {{"causal", "false"}, {"window", "4"}}},
+        {.label = "blocks", .settings = {{"causal", "false"}, {"block", "5"}}},
+        {.label = "blocks, packed", .settings = {{"causal", "false"}, {"block", "3"}}, .with = {"offsets"}},
+        {.label = "blocks, cross", .settings = {{"causal", "false"}, {"block", "4"}}, .sizes = {{"S", 31}}},
+        {.label = "long blocks", .settings = {{"causal", "false"}, {"block", "70"}}, .sizes = {{"B", 1}, {"T", 400}, {"H", 1}}},
         {.label = "window", .settings = {{"window", "5"}}},
         {.label = "window and sinks", .settings = {{"window", "5"}, {"sinks", "3"}}},
         {.label = "long window and sinks",
@@ -204,7 +214,7 @@ BoundAttention::BoundAttention(const AttentionOptions& options) : options_(optio
 
 Settings BoundAttention::settings() const { return kOptions().write(options_); }
 
-bool BoundAttention::counts_distances(Given given) const { return options_.window > 0 || given[bias]; }
+bool BoundAttention::counts_distances(Given given) const { return options_.window > 0 || options_.block > 0 || given[bias]; }
 
 bool BoundAttention::causal() const { return options_.direction == AttentionOptions::Direction::causal; }
 
@@ -279,6 +289,8 @@ std::vector<std::string> BoundAttention::equations(Given given) const {
   std::string seen = causal() ? "s <= t" : "all s";
   const std::string last = std::to_string(options_.window);
   if (options_.window > 0) seen = causal() ? "t - " + last + " < s <= t" : "|t - s| < " + last;
+  const std::string block = std::to_string(options_.block);
+  if (options_.block > 0) seen = "|floor(t / " + block + ") - floor(s / " + block + ")| <= 1";
   if (options_.sinks > 0) seen += " or s < " + std::to_string(options_.sinks);
   std::string logit = factor(options_.scale) + "q_t . k_s";
   if (options_.clamp < std::numeric_limits<double>::infinity()) logit = "min(" + logit + ", " + number(options_.clamp) + ")";

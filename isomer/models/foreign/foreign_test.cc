@@ -212,6 +212,17 @@ TEST(ForeignErrors, NameWhatModelsOfSoundDoNotHave) {
             "model.safetensors: of another shape: conv1.weight [16, 5, 3] for convolutions.0.weight [16, 18]");
 }
 
+TEST(ForeignErrors, NameWhatPerformersDoNotHave) {
+  const auto error = [](const char* key, const char* value) { return Changed("performer", {{key, value}}).error(); };
+  EXPECT_EQ(error("generalized_attention", "true"),
+            "config.json: generalized_attention: expected none, which is all that is supported, got true");
+  EXPECT_EQ(error("local_attn_heads", "4"), "config.json: local_attn_heads: expected fewer than heads, got 4");
+  EXPECT_EQ(error("local_attn_heads", "-1"),
+            "config.json: local_attn_heads: expected a whole number from 1 to 2147483647, got -1");
+  EXPECT_EQ(error("dim_head", "5"), "config.json: dim_head: expected an even number, got 5");
+  EXPECT_TRUE(error("nb_features", "8").starts_with("model.safetensors: of another shape: transformer.net.layers.0.0.fn."));
+}
+
 // Folders that mean harm: one line, and no memory taken for sizes that nothing stands behind.
 TEST(ForeignErrors, NameSizesThatTheWeightsCannotHave) {
   const auto error = [](const char* name, const std::vector<std::pair<std::string, std::string>>& changes) {
@@ -238,6 +249,10 @@ TEST(ForeignErrors, NameSizesThatTheWeightsCannotHave) {
                                                                                   {"whisper", "max_source_positions"},
                                                                                   {"whisper", "encoder_ffn_dim"},
                                                                                   {"whisper-classifier", "classifier_proj_size"},
+                                                                                  {"performer", "heads"},
+                                                                                  {"performer", "dim_head"},
+                                                                                  {"performer", "nb_features"},
+                                                                                  {"performer", "max_seq_len"},
                                                                                   {"tabpfn", "num_labels"}})
     for (const char* size : {"2147483647", "1048576"}) {
       const std::string said = error(name, {{key, size}});
