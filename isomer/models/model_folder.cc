@@ -158,6 +158,7 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<T
   read_pooling(folder, config);
   std::unique_ptr<const Tokenizer> tokenizer = tokenizer_for(config);
   Foreign from{files.config, weights_of(architecture, theirs), files.weights};
+  if (theirs.is_for("Model")) from.table.find_place(from.weights.views());
   auto loaded =
       with_place(folder, [&] { return std::make_unique<LoadedModel>(config, std::move(from), std::move(tokenizer), storage); });
   read_speech(folder, theirs, *loaded);

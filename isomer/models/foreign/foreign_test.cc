@@ -338,6 +338,23 @@ TEST(SentenceEncoders, TakeTheVectorThatTheirFolderNames) {
   EXPECT_EQ(folder.error(), "1_Pooling/config.json: expected an object, got [5]");
 }
 
+TEST(SentenceEncoders, MayStandInALargerModel) {
+  const Changed folder("bert-encoder", {{"architectures", "[\"BertForMaskedLM\"]"}});
+  const std::string path = (folder.path() / "model.safetensors").string();
+  const Tensors plain = read_safetensors(path);
+  Tensors whole;
+  for (const auto& [name, tensor] : plain) whole.emplace("bert." + name, tensor.clone());
+  whole.emplace("cls.predictions.bias", Tensor(Type::f32, {3}));
+  write_safetensors(path, whole);
+  fs::create_directory(folder.path() / "1_Pooling");
+  write_text((folder.path() / "1_Pooling/config.json").string(), "{\"pooling_mode_mean_tokens\": true}");
+  const auto model = load_model(folder.path().string());
+  EXPECT_EQ(model->parameters.fingerprint(), load_model((goldens() / "bert-encoder").string())->parameters.fingerprint());
+  const tests::TemporaryFolder to;
+  save_model(to.path.string(), *model);
+  EXPECT_EQ(load_model(to.path.string())->parameters.fingerprint(), model->parameters.fingerprint());
+}
+
 TEST(SentenceEncoders, HaveNoHeadWhateverTheirConfigSays) {
   const Changed folder("mpnet-encoder", {{"architectures", "[\"MPNetForMaskedLM\"]"}});
   EXPECT_TRUE(folder.error().starts_with("model.safetensors: missing weights: ")) << folder.error();

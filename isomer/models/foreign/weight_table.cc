@@ -162,8 +162,22 @@ WeightTable::Scope WeightTable::in(std::string_view ours, std::string_view their
   return {*this, std::string(ours), std::string(theirs)};
 }
 
+void WeightTable::find_place(const TensorViews& theirs) {
+  const auto rule = std::ranges::find_if(rules_, [](const WeightRule& one) { return !one.theirs.empty() && !one.optional; });
+  if (rule == rules_.end() || theirs.contains(rule->theirs)) return;
+  const std::string end = "." + rule->theirs;
+  const auto found = std::ranges::find_if(theirs, [&](const auto& weight) { return weight.first.ends_with(end); });
+  if (found == theirs.end()) return;
+  place_ = found->first.substr(0, found->first.size() - end.size() + 1);
+  for (WeightRule& one : rules_)
+    for (std::string* name : {&one.theirs, &one.also})
+      if (!name->empty()) *name = place_ + *name;
+  for (Part& part : parts_) part.start = place_ + part.start;
+}
+
 bool WeightTable::left(std::string_view theirs) const {
-  return in_part(theirs) || std::ranges::any_of(left_, [&](const std::string& end) { return theirs.ends_with(end); });
+  return !theirs.starts_with(place_) || in_part(theirs) ||
+         std::ranges::any_of(left_, [&](const std::string& end) { return theirs.ends_with(end); });
 }
 
 bool WeightTable::in_part(std::string_view theirs) const {

@@ -66,6 +66,9 @@ class WeightTable {
   };
   void leave_part(std::string_view name, std::string_view start) { parts_.push_back({std::string(name), std::string(start)}); }
 
+  /// Theirs may be a part of a larger model, all its names behind a word ("bert."): then whatever else there is is left.
+  void find_place(const TensorViews& theirs);
+
   [[nodiscard]] const std::vector<WeightRule>& rules() const { return rules_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
   [[nodiscard]] bool left(std::string_view theirs) const;
@@ -75,6 +78,7 @@ class WeightTable {
   std::vector<WeightRule> rules_;
   std::vector<std::string> left_;
   std::vector<Part> parts_;
+  std::string place_;  // in front of all names; others are left
 };
 
 /// Weights by our names. What needs no work is a view into theirs.
