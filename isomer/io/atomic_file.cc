@@ -72,13 +72,31 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  // Pipes and devices have nothing to sync, and say so with EINVAL or EROFS.
-  if (::fsync(file_) != 0 && !temporary_.empty()) give_up();
-  close_file();
+  finish();
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) give_up();
   temporary_.clear();
   sync_folder(folder_of(target_));
+}
+
+bool AtomicFile::commit_new() {
+  finish();
+  if (temporary_.empty()) return false;
+  // A second name is given to one of many that ask for it at once. The first one goes with the object.
+  if (::link(temporary_.c_str(), target_.c_str()) != 0) {
+    if (errno == EEXIST || ::access(target_.c_str(), F_OK) == 0) return false;
+    // File systems without second names have no better way.
+    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) give_up();
+    temporary_.clear();
+  }
+  sync_folder(folder_of(target_));
+  return true;
+}
+
+void AtomicFile::finish() {
+  // Pipes and devices have nothing to sync, and say so with EINVAL or EROFS.
+  if (::fsync(file_) != 0 && !temporary_.empty()) give_up();
+  close_file();
 }
 
 void AtomicFile::close_file() {

@@ -22,9 +22,12 @@ class AtomicFile {
   void write(const void* data, std::size_t bytes);
   /// Returns when the file is on the disk under its name.
   void commit();
+  /// The same where there is no such file. False where there is one, whoever made it in the meantime: it stays.
+  [[nodiscard]] bool commit_new();
 
  private:
   void open_temporary(const std::string& folder);
+  void finish();
   void close_file();
   [[noreturn]] void give_up() const;
 

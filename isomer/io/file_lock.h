@@ -11,8 +11,10 @@ namespace isomer {
 
 class FileLock {
  public:
-  /// Nothing when another has it. Throws Error "cannot write PATH: reason" when the file cannot be opened for writing.
-  [[nodiscard]] static std::optional<FileLock> take(const std::string& path);
+  /// Nothing when another has it. Throws Error "cannot write PATH: reason" when the file cannot be opened for writing, as one
+  /// that is not there, unless it is to be made.
+  enum class Absent : bool { refuse, make };
+  [[nodiscard]] static std::optional<FileLock> take(const std::string& path, Absent absent = Absent::refuse);
   /// Does anybody hold it? Asking does not take it.
   [[nodiscard]] static bool is_held(const std::string& path);
 

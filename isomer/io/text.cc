@@ -36,3 +36,9 @@ void write_text(const std::string& path, std::string_view text) {
 }
 
 }  // namespace isomer
+bool write_new_text(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text.data(), text.size());
+  return file.commit_new();
+}
+

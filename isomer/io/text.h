@@ -12,5 +12,7 @@ namespace isomer {
 [[nodiscard]] std::vector<std::string> read_lines(const std::string& path);
 /// The file appears whole or stays as it was. Throws Error "cannot write PATH: reason".
 void write_text(const std::string& path, std::string_view text);
+/// The same for a file that is not there yet. False where there is one, which stays: of several that write it at once, one does.
+[[nodiscard]] bool write_new_text(const std::string& path, std::string_view text);
 
 }  // namespace isomer

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
 
@@ -15,6 +17,17 @@ TEST(Text, IsReadAsItWasWritten) {
     write_text(path, text);
     EXPECT_EQ(read_text(path), text);
   }
+}
+
+TEST(Text, IsNewOnce) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "a.txt";
+  EXPECT_TRUE(write_new_text(path, "first"));
+  EXPECT_FALSE(write_new_text(path, "second"));
+  EXPECT_EQ(read_text(path), "first");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path), {}), 1) << "nothing else is left";
+  EXPECT_EQ(tests::error_of([] { (void)write_new_text("/nowhere/x", ""); }),
+            "cannot write /nowhere/x: No such file or directory");
 }
 
 TEST(Text, HasLines) {

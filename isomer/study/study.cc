@@ -13,7 +13,6 @@
 #include "isomer/base/machine.h"
 #include "isomer/base/stopwatch.h"
 #include "isomer/io/file_lock.h"
-#include "isomer/io/files.h"
 #include "isomer/io/table.h"
 #include "isomer/io/text.h"
 #include "isomer/study/kept.h"
@@ -251,8 +250,7 @@ std::vector<Outcome> run_study(std::span<const Claim* const> claims, const Study
   std::filesystem::create_directories(options.folder, problem);
   if (problem) throw Error("cannot write " + options.folder + ": " + problem.message());
   const std::string lock_path = (std::filesystem::path(options.folder) / ".lock").string();
-  if (!is_there(lock_path)) write_text(lock_path, "");
-  const std::optional<FileLock> lock = FileLock::take(lock_path);
+  const std::optional<FileLock> lock = FileLock::take(lock_path, FileLock::Absent::make);
   if (!lock) throw Error(options.folder + ": another study writes it; wait for it, or choose another folder with --out");
   return Runner(claims, options, progress).run();
 }

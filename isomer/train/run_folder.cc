@@ -19,6 +19,12 @@ namespace fs = std::filesystem;
   throw Error("cannot write " + path + ": " + reason);
 }
 
+[[noreturn]] void is_taken(const std::string& path) {
+  throw Error(path +
+              ": expected a folder without a run, got one with recipe.toml; go on with it by isomer train --resume or take "
+              "another --out");
+}
+
 void make_folder(const std::string& path) {
   std::error_code problem;
   fs::create_directories(path, problem);
@@ -29,17 +35,14 @@ void make_folder(const std::string& path) {
 bool RunFolder::is_run(const std::string& path) { return is_there(RunFolder(path).recipe_path()); }
 
 void RunFolder::expect_none(const std::string& path) {
-  if (is_run(path))
-    throw Error(path +
-                ": expected a folder without a run, got one with recipe.toml; go on with it by isomer train --resume or take "
-                "another --out");
+  if (is_run(path)) is_taken(path);
 }
 
 RunFolder RunFolder::create(const std::string& path, const std::string& recipe) {
   expect_none(path);
   RunFolder folder(path);
   make_folder(path + "/checkpoints");
-  write_text(folder.recipe_path(), recipe);
+  if (!write_new_text(folder.recipe_path(), recipe)) is_taken(path);
   return folder;
 }
 

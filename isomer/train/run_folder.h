@@ -58,7 +58,7 @@ class RunFolder {
   [[nodiscard]] static bool is_run(const std::string& path);
   /// Throws Error when the folder holds a run already.
   static void expect_none(const std::string& path);
-  /// The same, and when it cannot be written.
+  /// The same, and when it cannot be written. Of several that begin one at once, one does.
   [[nodiscard]] static RunFolder create(const std::string& path, const std::string& recipe);
   /// Throws Error when there is no run in it.
   [[nodiscard]] static RunFolder open(const std::string& path);

@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "isomer/base/error.h"
+#include "isomer/io/text.h"
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
 
@@ -124,6 +129,34 @@ TEST_F(RunFolderTest, IsTrainedByOneAtATime) {
     EXPECT_THROW((void)RunFolder::open(path_).claim(), Error);
   }
   EXPECT_FALSE(folder.is_claimed());
+}
+
+TEST_F(RunFolderTest, IsBegunByOneOfSeveralAtOnce) {
+  constexpr int kRounds = 100, kThreads = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string path = path_ + std::to_string(round);
+    std::atomic<int> begun = 0;
+    std::vector<std::string> errors(kThreads);
+    std::barrier ready(kThreads);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i)
+      threads.emplace_back([&, i] {
+        ready.arrive_and_wait();
+        errors[std::size_t(i)] = error_of([&] {
+          (void)RunFolder::create(path, std::to_string(i));
+          ++begun;
+        });
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(begun, 1) << round;
+    for (int i = 0; i < kThreads; ++i) {
+      const std::string& error = errors[std::size_t(i)];
+      if (error == "no error")
+        EXPECT_EQ(read_text(path + "/recipe.toml"), std::to_string(i));
+      else
+        EXPECT_TRUE(error.starts_with(path + ": expected a folder without a run, got one with recipe.toml")) << error;
+    }
+  }
 }
 
 TEST_F(RunFolderTest, ReadsTextsOfTheLastCheckpoint) {
