@@ -66,7 +66,7 @@ struct Description {
   Description(const std::string& config, const std::string& name) : text(config) {
     const ForeignConfig theirs(config, name);
     const Architecture& architecture = find_architecture(theirs);
-    model = architecture.model(theirs);
+    model = model_of(architecture, theirs);
     table = weights_of(architecture, theirs);
   }
 };

@@ -19,12 +19,33 @@ std::string shown(const Json& value) {
   const std::string text = value.dump();
   return text.size() <= kMost ? text : text.substr(0, kMost) + "…";
 }
+
+/// Python writes numbers that JSON does not have, such as Infinity; here they are as transformers 5 writes them,
+/// {"__float__": "Infinity"}.
+std::string without_python_numbers(std::string_view text) {
+  std::string all;
+  for (bool in_text = false; !text.empty();) {
+    std::size_t length = 1;
+    if (in_text) {
+      if (text[0] == '\\') length = std::min<std::size_t>(2, text.size());
+    } else {
+      for (const std::string_view number : {"NaN", "Infinity", "-Infinity"})
+        if (text.starts_with(number)) length = number.size();
+    }
+    const std::string_view part = text.substr(0, length);
+    if (part == "\"") in_text = !in_text;
+    all += in_text || length == 1 ? std::string(part) : R"({"__float__": ")" + std::string(part) + "\"}";
+    text.remove_prefix(length);
+  }
+  return all;
+}
 }  // namespace
 
 ForeignConfig::ForeignConfig(Json json, std::string name, std::string type)
     : json_(std::move(json)), name_(std::move(name)), type_(std::move(type)) {}
 
-ForeignConfig::ForeignConfig(std::string_view text, std::string name) : json_(Json::parse(text, name)), name_(std::move(name)) {
+ForeignConfig::ForeignConfig(std::string_view text, std::string name)
+    : json_(Json::parse(without_python_numbers(text), name)), name_(std::move(name)) {
   if (!json_.is_object()) fail("expected an object");
   type_ = this->text("model_type", "");
   if (type_.empty()) fail("expected a model_type, found none");
@@ -124,6 +145,14 @@ void ForeignConfig::without(std::initializer_list<const char*> keys) const {
   }
 }
 
+void ForeignConfig::without_limit(const char* key) const {
+  const Json* limit = find(key);
+  const bool free =
+      limit == nullptr || (limit->is_array() && limit->items().size() == 2 && limit->items()[0].is_number() &&
+                           limit->items()[0].number() == 0 && limit->items()[1] == Json::object({{"__float__", "Infinity"}}));
+  if (!free) fail(std::string(key) + ": expected none, which is all that is supported, got " + shown(*limit));
+}
+
 std::vector<std::string> ForeignConfig::labels() const {
   std::vector<std::string> names;
   const Json* all = find("id2label");
@@ -176,10 +205,18 @@ double numbers_of(const ModelConfig& model) {
 }
 }  // namespace
 
+ModelConfig model_of(const Architecture& architecture, const ForeignConfig& config) {
+  ModelConfig model = architecture.model(config);
+  // A language model with this switch off sees later tokens, whatever its layers are.
+  if (model.kind == ModelKind::language && !config.flag("is_causal", true))
+    config.fail("is_causal: expected true, which is all that is supported, got false");
+  return model;
+}
+
 ModelConfig model_of(const Architecture& architecture, const ForeignConfig& config, Index numbers) {
   // Some weights may be missing, which are then listed; a config that asks for far more than there is means harm.
   constexpr double kFar = 64;
-  ModelConfig model = architecture.model(config);
+  ModelConfig model = model_of(architecture, config);
   double wanted = 0;
   try {
     check(model);
@@ -199,7 +236,7 @@ WeightTable weights_of(const Architecture& architecture, const ForeignConfig& co
 }
 
 bool is_foreign(std::string_view config) {
-  const std::optional<Json> json = Json::try_parse(config);
+  const std::optional<Json> json = Json::try_parse(without_python_numbers(config));
   return json && json->is_object() && json->find("model_type") != nullptr;
 }
 
@@ -215,8 +252,10 @@ void rope_size(const ForeignConfig& config, const ForeignConfig& angles, Setting
 }  // namespace
 
 void rope_options(const ForeignConfig& config, Settings& options, double theta, double part) {
-  // Newer files have all of it in rope_parameters.
-  const char* key = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  // Newer files have all of it in rope_parameters. Where somebody added rope_scaling, that counts, as in transformers.
+  const Json* const scaled = config.find("rope_scaling");
+  const bool added = scaled != nullptr && !(scaled->is_object() && scaled->members().empty());
+  const char* key = config.has("rope_parameters") && !added ? "rope_parameters" : "rope_scaling";
   if (!config.has(key)) {
     options["rope_base"] = text_of_option(theta > 0 ? theta : config.number("rope_theta", 10000));
     rope_size(config, config, options, part);

@@ -24,7 +24,7 @@ namespace isomer {
 /// A config.json of another library. Every error names the file.
 class ForeignConfig {
  public:
-  /// Throws Error for what is no JSON object with a model_type.
+  /// Throws Error for what is no JSON object with a model_type. NaN and Infinity, which Python writes, are understood.
   ForeignConfig(std::string_view text, std::string name);
 
   [[nodiscard]] const std::string& type() const { return type_; }
@@ -53,6 +53,8 @@ class ForeignConfig {
   std::string one_of(const char* key, std::initializer_list<const char*> known, const char* fallback) const;
   /// Throws Error unless the key is not there, null, false, 0 or 1 for a multiplier, or empty: what we do not have.
   void without(std::initializer_list<const char*> keys) const;
+  /// Throws Error unless the key is not there, or from 0 to infinity.
+  void without_limit(const char* key) const;
   [[noreturn]] void fail(const std::string& what) const;
   /// How many labels the head of a classifier has, and their names where there are some.
   [[nodiscard]] std::vector<std::string> labels() const;
@@ -75,6 +77,7 @@ struct Architecture {
 [[nodiscard]] const std::vector<const Architecture*>& architectures();
 /// Throws Error naming those that there are.
 [[nodiscard]] const Architecture& find_architecture(const ForeignConfig& config);
+[[nodiscard]] ModelConfig model_of(const Architecture& architecture, const ForeignConfig& config);
 /// The model of a folder whose weights are `numbers` in all. Throws Error for one that cannot be theirs, before anything is made
 /// of its sizes.
 [[nodiscard]] ModelConfig model_of(const Architecture& architecture, const ForeignConfig& config, Index numbers);

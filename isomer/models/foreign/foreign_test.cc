@@ -144,6 +144,37 @@ class Changed {
   tests::TemporaryFolder folder_;
 };
 
+// As Python's json writes it, and with it transformers 4: every Mamba-2 that is older than the fifth.
+TEST(ForeignConfigs, MayHaveNumbersThatJsonDoesNotHave) {
+  const std::string newer = R"({
+      "__float__": "Infinity"
+    })";
+  for (const char* name : {"mamba2", "falcon-h1"}) {
+    const Changed changed(name, {});
+    const std::string path = (changed.path() / "config.json").string();
+    std::string text = read_text((goldens() / name / "config.json").string());
+    const std::size_t at = text.find(newer);
+    ASSERT_NE(at, std::string::npos) << name;
+    text.replace(at, newer.size(), "Infinity");
+    write_text(path, text);
+    EXPECT_EQ(changed.error(), "no error");
+    Context context(1);
+    const Tensors in = read_safetensors((goldens() / name / "expected.safetensors").string());
+    Tensors tokens;
+    tokens.emplace("tokens", in.at("tokens").clone());
+    const Tensors before = logits_of(*load_model((goldens() / name).string()), tokens, {}, context),
+                  after = logits_of(*load_model(changed.path().string()), tokens, {}, context);
+    EXPECT_EQ(distance(before.at("logits"), after.at("logits")), 0) << name;
+    const tests::TemporaryFolder to;
+    save_model(to.path.string(), *load_model(changed.path().string()));
+    EXPECT_EQ(read_text((to.path / "config.json").string()), text) << "who reads it next may be older";
+  }
+  const ForeignConfig config(R"({"model_type": "a \"Infinity\" NaN", "b": [NaN, -Infinity, "\\"], "c": "-Infinity"})", "c");
+  EXPECT_EQ(config.type(), "a \"Infinity\" NaN");
+  EXPECT_EQ(config.json().at("b").dump(), R"([{"__float__":"NaN"},{"__float__":"-Infinity"},"\\"])");
+  EXPECT_EQ(config.text("c", ""), "-Infinity");
+}
+
 TEST(ForeignErrors, NameWhatIsNotSupported) {
   const auto error = [](const char* key, const char* value) { return Changed("llama", {{key, value}}).error(); };
   EXPECT_EQ(error("hidden_act", "\"relu\""), "config.json: hidden_act: expected silu, got relu");
@@ -155,6 +186,12 @@ TEST(ForeignErrors, NameWhatIsNotSupported) {
   EXPECT_TRUE(error("model_type", "\"llamma\"").starts_with("config.json: model_type: expected one of "));
   EXPECT_EQ(error("rope_parameters", "{\"rope_type\": \"yarn\"}"),
             "config.json: rope_parameters: rope_type: expected default, linear or llama3, got yarn");
+  EXPECT_EQ(error("is_causal", "false"), "config.json: is_causal: expected true, which is all that is supported, got false");
+  EXPECT_EQ(error("is_causal", "true"), "no error");
+  // What somebody adds to a newer file is what counts.
+  EXPECT_EQ(error("rope_scaling", "{\"rope_type\": \"yarn\"}"),
+            "config.json: rope_scaling: rope_type: expected default, linear or llama3, got yarn");
+  EXPECT_EQ(error("rope_scaling", "{}"), "no error");
 }
 
 TEST(ForeignErrors, NameWhatModelsOfFlaDoNotHave) {
@@ -189,6 +226,8 @@ TEST(ForeignErrors, NameWhatHybridsDoNotHave) {
   EXPECT_EQ(error("falcon-h1", "key_multiplier", "0"), "config.json: key_multiplier: expected a number other than 0");
   EXPECT_EQ(error("falcon-h1", "time_step_limit", "[0.0, 1.0]"),
             "config.json: time_step_limit: expected none, which is all that is supported, got [0.0,1.0]");
+  EXPECT_EQ(error("mamba2", "time_step_limit", "[0.001, 0.1]"),
+            "config.json: time_step_limit: expected none, which is all that is supported, got [0.001,0.1]");
   EXPECT_EQ(error("falcon-h1", "mamba_conv_bias", "false"),
             "config.json: mamba_conv_bias: expected true, which is all that is supported, got false");
   EXPECT_EQ(error("olmo-hybrid", "attention_bias", "true"),

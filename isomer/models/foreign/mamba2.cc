@@ -7,6 +7,7 @@ namespace {
 ModelConfig model(const ForeignConfig& c) {
   c.one_of("hidden_act", {"silu"}, "silu");
   c.without({"use_bias"});
+  c.without_limit("time_step_limit");
   if (!c.flag("use_conv_bias", true)) c.fail("use_conv_bias: expected true, which is all that is supported, got false");
   const Index width = c.size("hidden_size"), expand = c.size("expand", 2), heads = c.size("num_heads", 128);
   if (heads * c.size("head_dim", 64) != expand * width)
