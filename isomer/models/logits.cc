@@ -87,13 +87,14 @@ class Request {
     input_.B = inputs.shape()[0];
     input_.T = inputs.shape()[1];
     input_.inputs = floats(inputs);
+    expect_finite("inputs", input_.inputs);
   }
 
   void read_known(const Tensors& in) {
     const Tensor& known = expect(in, "known", Type::f32, "[B, n]");
     require(known.shape()[0] == input_.B, "known", "expected labels of ", input_.B, " tables, got ", known.shape()[0]);
     input_.known = floats(known);
-    for (const float label : input_.known) require(std::isfinite(label), "known", "expected numbers, got ", label);
+    expect_finite("known", input_.known);
   }
 
   void read_pixels(const Tensors& in) {
@@ -108,12 +109,28 @@ class Request {
     const Index across = W / patch;
     input_.B = x.shape[0];
     input_.T = H / patch * across;
+    if (config_.positions) expect_size(H, W, patch);
+    expect_finite("pixels", floats(pixels));
     for (Index b = 0; b < input_.B; ++b)
       for (Index t = 0; t < input_.T; ++t)
         for (Index c = 0; c < C; ++c)
           for (Index i = 0; i < patch * patch; ++i)
             patches_.push_back(x(b, c, t / across * patch + i / patch, t % across * patch + i % patch));
     input_.inputs = patches_;
+  }
+
+  /// Each learned position is one of a place in pictures of the size that the model was made for.
+  void expect_size(Index H, Index W, Index patch) const {
+    const Index places = config_.length - (config_.class_token ? 1 : 0), across = Index(std::llround(std::sqrt(double(places))));
+    if (across * across == places)
+      require(H == across * patch && W == H, "pixels", "expected pictures of ", across * patch, " x ", across * patch,
+              " pixels, got ", H, " x ", W);
+    else
+      require(input_.T == places, "pixels", "expected pictures of ", places, " squares, got ", input_.T);
+  }
+
+  static void expect_finite(const char* name, std::span<const float> numbers) {
+    for (const float x : numbers) require(std::isfinite(x), name, "expected numbers, got ", x);
   }
 
   void read_mask(const Tensors& in) {

@@ -21,7 +21,6 @@ using testing::SmallModel;
 using tests::error_of;
 
 constexpr Index kBatch = 2, kTokens = 9;
-
 /// The mean over labels that count of log Σ e^z − z_label; rows of `logits` are those of labels.
 double cross_entropy(Var<double> logits, const std::vector<std::int64_t>& labels) {
   const Index V = logits.dim(3);
@@ -309,6 +308,25 @@ TEST(LogitsOfAFile, CutPicturesIntoSquares) {
   const Tensors got = one.run();
   EXPECT_TRUE(std::equal(want.at("logits").data<float>(), want.at("logits").data<float>() + want.at("logits").size(),
                          got.at("logits").data<float>()));
+}
+
+TEST(LogitsOfAFile, RefusePicturesThatPositionsAreNotFor) {
+  ModelConfig config = small_config(ModelKind::vision);
+  config.features = 4, config.positions = true;  // 3 x 3 squares of 2 x 2, or some rectangle
+  for (const auto& [length, size] : {std::pair{9, "6 x 6 pixels, got "}, {6, "6 squares, got "}}) {
+    config.length = length;
+    FileCase one(config);
+    one.in.erase("inputs");
+    for (const auto& [H, W] : {std::pair{4, 4}, {6, 6}, {4, 6}, {2, 18}, {8, 8}}) {
+      one.put("pixels", Tensor(Type::f32, {kBatch, 1, H, W}));
+      const std::string got = length == 9 ? std::to_string(H) + " x " + std::to_string(W) : std::to_string(H * W / 4);
+      const bool fits = length == 9 ? H == 6 && W == 6 : H * W == 24;
+      EXPECT_EQ(one.error(), fits ? "no error" : "pixels: expected pictures of " + (size + got));
+    }
+    one.in.erase("pixels");
+    one.put("inputs", tensor_of<float>({1, 2, 3, std::nanf("")}, {1, 1, 4}));
+    EXPECT_EQ(one.error(), "inputs: expected numbers, got nan");
+  }
 }
 
 TEST(LogitsOfAFile, RefuseOtherTensors) {

@@ -285,7 +285,13 @@ void require_fit(const ModelConfig& model, const TaskShape& task, const std::str
           "expected the labels of the model, task.labels=", names(model.labels), ", got ", names(task.labels));
   at_most("different tokens", model.vocabulary, task.vocabulary);
   if (model.outputs == 0 && model.kind != ModelKind::embedding) at_most("different labels", labels_of(model), task.classes);
-  if (model.positions) at_most("positions", model.length, task.length);
+  // Positions of squares of a picture stand row by row, so that fewer squares would have those of others.
+  const Index places = model.length - (model.class_token ? 1 : 0);
+  if (model.positions && model.features > 0)
+    require(task.length == places, op, "expected pictures of ", places, " squares, which the model has positions for, got ",
+            task.length);
+  else if (model.positions)
+    at_most("positions", model.length, task.length);
   require(task.features == model.features && task.outputs == model.outputs, op, "expected vectors of ", model.features, " and ",
           model.outputs, " numbers as inputs and targets, got ", task.features, " and ", task.outputs);
 }
