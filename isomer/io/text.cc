@@ -11,11 +11,14 @@
 
 namespace isomer {
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, std::size_t most) {
   std::ifstream in(path, std::ios::binary);
   std::string text;
-  for (std::array<char, 4096> part{}; in.is_open() && (in.read(part.data(), part.size()) || in.gcount() > 0);)
+  for (std::array<char, 4096> part{}; in.is_open() && (in.read(part.data(), part.size()) || in.gcount() > 0);) {
     text.append(part.data(), std::size_t(in.gcount()));
+    if (text.size() > most)
+      throw Error("cannot read " + path + ": expected at most " + std::to_string(most) + " bytes, got more");
+  }
   // A folder can be opened, and only reading it fails.
   if (!in.is_open() || in.bad())
     throw Error("cannot read " + path + ": " + std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
@@ -35,10 +38,10 @@ void write_text(const std::string& path, std::string_view text) {
   file.commit();
 }
 
-}  // namespace isomer
 bool write_new_text(const std::string& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text.data(), text.size());
   return file.commit_new();
 }
 
+}  // namespace isomer

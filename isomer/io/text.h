@@ -6,8 +6,8 @@
 
 namespace isomer {
 
-/// Throws Error "cannot read PATH: reason".
-[[nodiscard]] std::string read_text(const std::string& path);
+/// Throws Error "cannot read PATH: reason", as for a file of more than so many bytes.
+[[nodiscard]] std::string read_text(const std::string& path, std::size_t most = std::string::npos);
 /// The same a line at a time, without the ends of lines.
 [[nodiscard]] std::vector<std::string> read_lines(const std::string& path);
 /// The file appears whole or stays as it was. Throws Error "cannot write PATH: reason".

@@ -43,6 +43,12 @@ TEST(Text, SaysWhyItCannotBeRead) {
   const auto reason = [](const std::string& path) { return tests::error_of([&] { (void)read_text(path); }); };
   EXPECT_EQ(reason("/nowhere/x"), "cannot read /nowhere/x: No such file or directory");
   EXPECT_EQ(reason("/"), "cannot read /: Is a directory");
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path / "a.txt";
+  write_text(path, std::string(10000, 'x'));
+  EXPECT_EQ(read_text(path, 10000).size(), 10000U);
+  EXPECT_EQ(tests::error_of([&] { (void)read_text(path, 9999); }),
+            "cannot read " + path + ": expected at most 9999 bytes, got more");
 }
 
 }  // namespace

@@ -52,7 +52,9 @@ bool finite(const TensorView& tensor) {
   }
 }
 
-std::string read_if_there(const std::string& path) { return is_there(path) ? read_text(path) : ""; }
+std::string read_tokenizer_of(const std::string& folder) {
+  return is_there(folder + kTokenizer) ? read_text(folder + kTokenizer, kLargestTokenizer) : "";
+}
 }  // namespace
 
 std::string checkpoint_folder(const std::string& run, Index step) { return run + "/checkpoints/step-" + std::to_string(step); }
@@ -97,8 +99,8 @@ std::string find_model(const std::string& path) {
 
 ModelFiles read_model_files(const std::string& folder) {
   ModelFiles files{.config = {}, .weights = read_safetensors(folder + kWeights)};
-  files.config = read_text(folder + kConfig);
-  files.tokenizer = read_if_there(folder + kTokenizer);
+  files.config = read_text(folder + kConfig, kLargestConfig);
+  files.tokenizer = read_tokenizer_of(folder);
   require_finite(folder + kWeights, views_of(files.weights));
   return files;
 }
@@ -107,7 +109,7 @@ MappedModelFiles map_model_files(const std::string& folder) {
   const bool sharded = is_there(folder + kWeights + ".index.json");
   const MappedSafetensors weights(sharded ? folder : folder + kWeights);
   require_finite(folder + kWeights, weights.views());
-  return {read_text(folder + kConfig), weights, read_if_there(folder + kTokenizer)};
+  return {read_text(folder + kConfig, kLargestConfig), weights, read_tokenizer_of(folder)};
 }
 
 void write_model_files(const std::string& folder, const ModelFiles& files) {

@@ -15,6 +15,9 @@
 
 namespace isomer {
 
+/// Texts of more bytes are none of a model: they would take twenty times that to be understood.
+inline constexpr std::size_t kLargestConfig = std::size_t{16} << 20, kLargestTokenizer = std::size_t{256} << 20;
+
 /// The files, read.
 struct ModelFiles {
   std::string config;  // JSON

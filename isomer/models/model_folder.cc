@@ -1,7 +1,6 @@
 #include "isomer/models/model_folder.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -64,7 +63,7 @@ std::string folder_config(const std::string& folder, const std::string& text) {
 void read_pooling(const std::string& folder, ModelConfig& config) {
   const std::string path = pooling_file(folder);
   if (config.kind != ModelKind::embedding || !is_there(path)) return;
-  const Json json = Json::parse(read_text(path), path);
+  const Json json = Json::parse(read_text(path, kLargestConfig), path);
   if (!json.is_object()) throw Error(path + ": expected an object, got " + json.dump());
   const auto chosen = [&](const char* key) {
     const Json* member = json.find(key);
@@ -130,7 +129,7 @@ void read_speech(const std::string& folder, const ForeignConfig& config, LoadedM
     for (const Json& one : end->is_array() ? end->items() : Json::Array{*end})
       if (one.is_integer()) loaded.ends.push_back(one.integer());
   const std::string path = folder + "/tokenizer_config.json";
-  if (std::filesystem::exists(path)) loaded.chat_template = chat_template_of_config(read_text(path), path);
+  if (is_there(path)) loaded.chat_template = chat_template_of_config(read_text(path, kLargestConfig), path);
 }
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "isomer/io/text.h"
 #include "isomer/models/foreign/architecture.h"
 #include "isomer/models/foreign/gguf_model.h"
+#include "isomer/models/model_files.h"
 
 namespace isomer {
 
@@ -135,7 +136,7 @@ bool is_bare_model(const std::string& path) { return is_there(path + "/config.js
 ModelConfig describe_model(const std::string& path, const std::optional<Classes>& classes) {
   const std::string gguf = find_gguf(path), folder = gguf.empty() ? find_model(path) : "";
   const std::string name = gguf.empty() ? folder + "/config.json" : gguf;
-  const std::string text = gguf.empty() ? folder_config(folder, read_text(name)) : read_gguf_config(gguf);
+  const std::string text = gguf.empty() ? folder_config(folder, read_text(name, kLargestConfig)) : read_gguf_config(gguf);
   if (!is_foreign(text)) {
     const ModelConfig own = model_config(text, name);
     return classes ? with_head(own, *classes) : own;
@@ -153,7 +154,7 @@ Tensors read_weights(const std::string& path) {
   if (find_gguf(path).empty()) {
     // Of a model of ours all that is there, whatever its config says.
     const std::string folder = find_model(path);
-    if (!is_foreign(read_text(folder + "/config.json"))) return read_model_files(folder).weights;
+    if (!is_foreign(read_text(folder + "/config.json", kLargestConfig))) return read_model_files(folder).weights;
   }
   const auto loaded = load_model(path);
   Tensors weights = loaded->parameters.tensors();
@@ -171,7 +172,7 @@ Tensors read_weights(const std::string& path) {
 std::string read_tokenizer(const std::string& path) {
   if (const std::string gguf = find_gguf(path); !gguf.empty()) return read_gguf_tokenizer(gguf)->to_json();
   const std::string file = find_model(path) + kTokenizerFile;
-  return is_there(file) ? read_text(file) : "";
+  return is_there(file) ? read_text(file, kLargestTokenizer) : "";
 }
 
 Exported export_model(const std::string& folder, const LoadedModel& model, const std::string& origin) {

@@ -300,6 +300,22 @@ TEST(ForeignErrors, NameSizesThatTheWeightsCannotHave) {
     }
 }
 
+TEST(ForeignErrors, NameTextsThatNobodyCouldRead) {
+  const Changed changed("llama", {});
+  const std::string path = (changed.path() / "config.json").string();
+  fs::resize_file(path, std::uintmax_t{1} << 30);
+  EXPECT_EQ(changed.error(), "cannot read config.json: expected at most 16777216 bytes, got more");
+  fs::copy_file(goldens() / "llama/config.json", path, fs::copy_options::overwrite_existing);
+  const std::string tokenizer = (changed.path() / "tokenizer.json").string();
+  write_text(tokenizer, "");
+  fs::resize_file(tokenizer, std::uintmax_t{1} << 30);
+  EXPECT_EQ(changed.error(), "cannot read tokenizer.json: expected at most 268435456 bytes, got more");
+  fs::remove(tokenizer);
+  // A link to itself is no file.
+  fs::create_symlink("tokenizer_config.json", changed.path() / "tokenizer_config.json");
+  EXPECT_EQ(changed.error(), "no error");
+}
+
 TEST(ForeignErrors, ListWeightsThatAreNotThere) {
   EXPECT_EQ(Changed("llama", {{"num_hidden_layers", "1"}}).error(),
             "model.safetensors: unknown weights: model.layers.1.input_layernorm.weight, model.layers.1.mlp.down_proj.weight, "
