@@ -123,11 +123,24 @@ std::unique_ptr<LoadedModel> load_gguf(const std::string& path, std::optional<Ty
   }
 }
 
-/// Of config.json and tokenizer_config.json.
-void read_speech(const std::string& folder, const ForeignConfig& config, LoadedModel& loaded) {
+/// The tokens that end a text, by a member of a config; empty where it has none.
+std::vector<std::int64_t> ends_of(const Json& config) {
+  std::vector<std::int64_t> ends;
   if (const Json* end = config.find("eos_token_id"); end != nullptr)
     for (const Json& one : end->is_array() ? end->items() : Json::Array{*end})
-      if (one.is_integer()) loaded.ends.push_back(one.integer());
+      if (one.is_integer()) ends.push_back(one.integer());
+  return ends;
+}
+
+/// Of config.json, generation_config.json, which counts where it says something (models that were taught conversations often have
+/// more ends there), and tokenizer_config.json.
+void read_speech(const std::string& folder, const ForeignConfig& config, LoadedModel& loaded) {
+  if (const std::string own = folder + "/generation_config.json"; is_there(own)) {
+    const Json json = Json::parse(read_text(own, kLargestConfig), own);
+    if (!json.is_object()) throw Error(own + ": expected an object");
+    loaded.ends = ends_of(json);
+  }
+  if (loaded.ends.empty()) loaded.ends = ends_of(config.json());
   const std::string path = folder + "/tokenizer_config.json";
   if (is_there(path)) loaded.chat_template = chat_template_of_config(read_text(path, kLargestConfig), path);
 }

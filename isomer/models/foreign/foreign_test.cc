@@ -194,6 +194,21 @@ TEST(ForeignErrors, NameWhatIsNotSupported) {
   EXPECT_EQ(error("rope_scaling", "{}"), "no error");
 }
 
+TEST(ForeignConfigs, EndWhereTheirGenerationEnds) {
+  const Changed changed("llama", {{"eos_token_id", "3"}});
+  const auto ends = [&] { return load_model(changed.path().string())->ends; };
+  EXPECT_EQ(ends(), std::vector<std::int64_t>{3});
+  const std::string path = (changed.path() / "generation_config.json").string();
+  write_text(path, R"({"eos_token_id": [4, 5], "temperature": 0.6})");
+  EXPECT_EQ(ends(), (std::vector<std::int64_t>{4, 5}));
+  for (const char* nothing : {"{}", R"({"eos_token_id": null})"}) {
+    write_text(path, nothing);
+    EXPECT_EQ(ends(), std::vector<std::int64_t>{3});
+  }
+  write_text(path, "[]");
+  EXPECT_EQ(changed.error(), "generation_config.json: expected an object");
+}
+
 TEST(ForeignErrors, NameWhatModelsOfFlaDoNotHave) {
   const auto error = [](const char* name, const char* key, const char* value) { return Changed(name, {{key, value}}).error(); };
   const std::string only = ", which is all that is supported";
