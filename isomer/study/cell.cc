@@ -41,9 +41,13 @@ Recipe recipe_of(const Cell& cell) {
 }
 
 std::string key_of(const Cell& cell, Isa isa) {
-  return digits_of(to_toml(resolved(recipe_of(cell))) + "\nprobe " + (cell.probe == nullptr ? "" : cell.probe->name) +
-                   (cell.procedure == nullptr ? "" : "\nprocedure " + cell.procedure->name) + "\nisa " +
-                   std::string(name_of(isa)) + "\nversion " + std::to_string(kCellVersion));
+  return key_of(to_toml(resolved(recipe_of(cell))) + "\nprobe " + (cell.probe == nullptr ? "" : cell.probe->name) +
+                    (cell.procedure == nullptr ? "" : "\nprocedure " + cell.procedure->name),
+                isa);
+}
+
+std::string key_of(const std::string& settings, Isa isa) {
+  return digits_of(settings + "\nisa " + std::string(name_of(isa)) + "\nversion " + std::to_string(kCellVersion));
 }
 
 CellResult run_cell(const Cell& cell, Context& context, const CellProgress& progress) {

@@ -73,6 +73,8 @@ struct CellResult {
 /// The recipe with overrides and seed. Throws Error for one that cannot be read.
 [[nodiscard]] Recipe recipe_of(const Cell& cell);
 [[nodiscard]] std::string key_of(const Cell& cell, Isa isa);
+/// A hash of settings as text, of the instruction set and of the version.
+[[nodiscard]] std::string key_of(const std::string& settings, Isa isa);
 
 /// Is the mean of the last quarter of a curve better than that of the quarter before, by more than 1 % of it, or by a point of an
 /// accuracy?

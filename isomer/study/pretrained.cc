@@ -48,6 +48,24 @@ void learn(const Trial& trial, Session& to, const TrainRecipe& train, const std:
     if (!stepped(step, to.step().loss)) return;
 }
 
+/// The recipe's task and training on the model of a folder.
+Recipe recipe_on(const Recipe& recipe, const std::string& folder, const Overrides& task) {
+  Recipe own = recipe;
+  own.model = {};
+  own.model.from = folder;
+  own.model.layers.clear();
+  own.mixers.clear();
+  return with_task(own, own.task, task);
+}
+
+/// Settings as text that is the same wherever the cache is.
+std::string text_of_settings(const Recipe& recipe) {
+  std::string text = to_toml(resolved(recipe));
+  const std::string cache = cache_folder();
+  for (std::size_t at = text.find(cache); at != std::string::npos; at = text.find(cache, at)) text.erase(at, cache.size());
+  return text;
+}
+
 double finite(double score) {
   if (!std::isfinite(score)) throw NotFinite("the score is not finite");
   return score;
@@ -60,14 +78,21 @@ std::string model_folder(const std::string& name) {
   return folder;
 }
 
+std::string path_of(const Keepsake& what, Isa isa) {
+  return what.folder + "/study-" + what.name + "-" + key_of(what.made_of, isa) + what.extension;
+}
+
+std::string made_once(const Keepsake& what, Isa isa, const std::function<void(const std::string& path)>& make) {
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  std::string path = path_of(what, isa);
+  if (!is_there(path)) make(path);
+  return path;
+}
+
 std::unique_ptr<Session> pretrained(const Recipe& recipe, const std::string& folder, const Overrides& task, Head head,
                                     Context& context, const std::string& weights) {
-  Recipe own = recipe;
-  own.model = {};
-  own.model.from = folder;
-  own.model.layers.clear();
-  own.mixers.clear();
-  own = with_task(own, own.task, task);
+  const Recipe own = recipe_on(recipe, folder, task);
   auto session = head == Head::own ? std::make_unique<Session>(own, describe_model(folder), context, Weights::zero)
                                    : std::make_unique<Session>(own, context, Weights::zero);
   if (!weights.empty()) {
@@ -82,15 +107,17 @@ std::unique_ptr<Session> pretrained(const Recipe& recipe, const std::string& fol
 }
 
 std::unique_ptr<Session> tuned_once(const Recipe& recipe, const std::string& folder, const Overrides& task,
-                                    const std::string& kept, const Tuning& tuning, Context& context,
+                                    const std::string& name, const Tuning& tuning, Context& context,
                                     const CellProgress& progress) {
-  (void)made_once(folder + "/" + kept, [&](const std::string& path) {
-    Recipe own = recipe;
-    own.train.seed = 1;
-    own.train.steps = tuning.steps, own.train.warmup = tuning.steps / 10, own.train.lr = tuning.rate;
-    own.train.freeze = tuning.freeze;
-    Overrides with = task;
-    with.insert(with.end(), tuning.task.begin(), tuning.task.end());
+  Recipe own = recipe;
+  own.train.seed = 1;
+  own.train.steps = tuning.steps, own.train.warmup = tuning.steps / 10, own.train.lr = tuning.rate;
+  own.train.freeze = tuning.freeze;
+  Overrides with = task;
+  with.emplace_back("task.seed=1");
+  const Keepsake weights{
+      .folder = folder, .name = name, .extension = ".safetensors", .made_of = text_of_settings(recipe_on(own, folder, with))};
+  const std::string kept = made_once(weights, context.isa(), [&](const std::string& path) {
     const auto teacher = pretrained(own, folder, with, Head::of_task, context);
     for (Index step = 0; step < tuning.steps; ++step) {
       (void)teacher->step();
@@ -98,7 +125,7 @@ std::unique_ptr<Session> tuned_once(const Recipe& recipe, const std::string& fol
     }
     write_safetensors(path, teacher->parameters().tensors());
   });
-  return pretrained(recipe, folder, task, Head::of_task, context, folder + "/" + kept);
+  return pretrained(recipe, folder, task, Head::of_task, context, kept);
 }
 
 ConvertedModel convert_as(const Recipe& recipe, Session& from, Context& context) {
@@ -178,13 +205,6 @@ CellResult run_trial(const Trial& trial, const Recipe& recipe, Context& context,
   }
   result.steps = train.steps;
   return result;
-}
-
-const std::string& made_once(const std::string& path, const std::function<void(const std::string& path)>& make) {
-  static std::mutex mutex;
-  const std::scoped_lock lock(mutex);
-  if (!is_there(path)) make(path);
-  return path;
 }
 
 }  // namespace isomer::study

@@ -22,15 +22,25 @@ enum class Head : std::uint8_t { of_task, own };
 [[nodiscard]] std::unique_ptr<Session> pretrained(const Recipe& recipe, const std::string& folder, const Overrides& task,
                                                   Head head, Context& context, const std::string& weights = {});
 
-/// The model of a folder with a head for the task, tuned once: its weights stay in the folder, in the file `kept`.
+/// What a claim makes of weights or of data when it is first needed, and keeps beside them.
+struct Keepsake {
+  std::string folder, name, extension;
+  std::string made_of;  // every setting that it depends on
+};
+/// Where it is: FOLDER/study-NAME-KEY.EXTENSION, with a key of what it is made of, so that one of other settings is never found.
+[[nodiscard]] std::string path_of(const Keepsake& what, Isa isa);
+/// The same, once it has been made. Cells run side by side.
+[[nodiscard]] std::string made_once(const Keepsake& what, Isa isa, const std::function<void(const std::string& path)>& make);
+
+/// The model of a folder with a head for the task, tuned once with seed 1, whatever that of the recipe is: its weights stay in
+/// the folder.
 struct Tuning {
   Index steps = 0;
   double rate = 0;
   std::string freeze = {};  // parameters that stay as they are: prefixes with commas between
-  Overrides task = {};      // while it is trained
 };
 [[nodiscard]] std::unique_ptr<Session> tuned_once(const Recipe& recipe, const std::string& folder, const Overrides& task,
-                                                  const std::string& kept, const Tuning& tuning, Context& context,
+                                                  const std::string& name, const Tuning& tuning, Context& context,
                                                   const CellProgress& progress);
 
 /// The model with the mixers that the recipe's layers name, in all layers but those that stay softmax. Where the recipe names one
@@ -62,8 +72,5 @@ struct Trial {
 /// learned, and more; of the model as it was "softmax", "softmax, looked at" and "softmax, …" of more. Throws Error "stopped"
 /// when progress says so.
 [[nodiscard]] CellResult run_trial(const Trial& trial, const Recipe& recipe, Context& context, const CellProgress& progress);
-
-/// A file that is made of a model or of data when it is first needed, and kept beside them. Cells run side by side.
-const std::string& made_once(const std::string& path, const std::function<void(const std::string& path)>& make);
 
 }  // namespace isomer::study

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "isomer/base/error.h"
+#include "isomer/io/text.h"
 #include "tests/error_of.h"
 #include "tests/temporary_folder.h"
 
@@ -125,19 +126,72 @@ TEST(PretrainedClaims, StopWhenAsked) {
   }
 }
 
+int kept_in(const fs::path& folder, const std::string& start) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) count += entry.path().filename().string().starts_with(start) ? 1 : 0;
+  return count;
+}
+
+TEST(PretrainedClaims, TuneAgainWithOtherSettings) {
+  Context context(1);
+  const tests::TemporaryFolder folder;
+  fs::copy(golden("llama"), folder.path, fs::copy_options::recursive);
+  Index steps = 0;
+  const auto tune = [&](const Overrides& overrides, const Tuning& tuning) {
+    steps = 0;
+    return tuned_once(recipe_with(overrides), folder.path.string(), {}, "tuned", tuning, context,
+                      [&](double) { return ++steps, true; });
+  };
+  const Tuning tuning{.steps = 2, .rate = 1e-2};
+  const auto first = tune({}, tuning);
+  EXPECT_EQ(steps, 2);
+  // What a cell has of its own is no setting of the tuning, which is one for all cells.
+  for (const Overrides& own : {Overrides{"train.seed=2", "task.seed=2"}, Overrides{"train.lr=0.5"}, Overrides{"train.steps=7"},
+                               Overrides{"model.layers=luna"}}) {
+    const auto again = tune(own, tuning);
+    EXPECT_EQ(steps, 0) << own[0];
+    EXPECT_EQ(again->parameters().fingerprint(), first->parameters().fingerprint());
+  }
+  int kept = 1;
+  EXPECT_EQ(kept_in(folder.path, "study-tuned-"), kept);
+  for (const auto& [own, how] : std::vector<std::pair<Overrides, Tuning>>{{{}, {.steps = 3, .rate = 1e-2}},
+                                                                          {{}, {.steps = 2, .rate = 2e-2}},
+                                                                          {{}, {.steps = 2, .rate = 1e-2, .freeze = "layers."}},
+                                                                          {{"train.batch=4"}, tuning},
+                                                                          {{"task.pairs=1"}, tuning}}) {
+    (void)tune(own, how);
+    EXPECT_EQ(steps, how.steps) << kept;
+    EXPECT_EQ(kept_in(folder.path, "study-tuned-"), ++kept);
+  }
+}
+
+TEST(PretrainedClaims, KeepWhatIsMadeOfOtherSettingsApart) {
+  const tests::TemporaryFolder folder;
+  Keepsake what{.folder = folder.path.string(), .name = "a", .extension = ".txt", .made_of = "count 1"};
+  const auto make = [&](const std::string& text) {
+    return read_text(made_once(what, Isa::scalar, [&](const std::string& path) { write_text(path, text); }));
+  };
+  EXPECT_EQ(make("first"), "first");
+  EXPECT_EQ(make("second"), "first");
+  EXPECT_TRUE(path_of(what, Isa::scalar).starts_with((folder.path / "study-a-").string()));
+  EXPECT_TRUE(path_of(what, Isa::scalar).ends_with(".txt"));
+  EXPECT_NE(path_of(what, Isa::scalar), path_of(what, Isa::avx2)) << "numbers depend on it";
+  what.made_of = "count 2";
+  EXPECT_EQ(make("second"), "second");
+}
+
 TEST(PretrainedClaims, TuneOnceAndKeepTheWeights) {
   Context context(1);
   const tests::TemporaryFolder folder;
   fs::copy(golden("llama"), folder.path, fs::copy_options::recursive);
   const Recipe recipe = recipe_with({});
-  const Tuning tuning{.steps = 3, .rate = 1e-2, .freeze = "layers.", .task = {"task.seed=7"}};
+  const Tuning tuning{.steps = 3, .rate = 1e-2, .freeze = "layers."};
   Index steps = 0;
   const auto tune = [&](bool go_on) {
-    return tuned_once(recipe, folder.path.string(), {}, "tuned.safetensors", tuning, context,
-                      [&](double) { return ++steps, go_on; });
+    return tuned_once(recipe, folder.path.string(), {}, "tuned", tuning, context, [&](double) { return ++steps, go_on; });
   };
   EXPECT_EQ(tests::error_of([&] { (void)tune(false); }), "stopped");
-  EXPECT_FALSE(fs::exists(folder.path / "tuned.safetensors"));
+  EXPECT_EQ(kept_in(folder.path, "study-tuned-"), 0);
   steps = 0;
   const auto first = tune(true);
   EXPECT_EQ(steps, tuning.steps);

@@ -1,5 +1,7 @@
 // LUNA and its relatives in place of softmax in a vision transformer that others have trained, with a head for the ten classes of
 // CIFAR-10 on a thousand pictures of 98 × 98 pixels.
+#include <filesystem>
+
 #include "isomer/models/picture_size.h"
 #include "isomer/study/claims/conversions.h"
 #include "isomer/study/claims/sources.h"
@@ -27,17 +29,19 @@ constexpr double kHeadRate = 3e-3;
 constexpr const char* kFrozen = "layers.,norm.,input.,positions.,class_token";
 
 /// ViT-S/14 for pictures of that size.
-std::string picture_model() {
+std::string picture_model(Isa isa) {
   const std::string from = model_folder("vit-s14");
-  std::string folder = from + "/study-98";
-  (void)made_once(folder + "/config.json", [&](const std::string&) { write_for_pictures(from, kSide, folder); });
-  return folder;
+  const auto folder_of = [](const std::string& config) { return std::filesystem::path(config).parent_path().string(); };
+  // The config is written last.
+  const Keepsake config{
+      .folder = from, .name = "pictures", .extension = "/config.json", .made_of = "side " + std::to_string(kSide)};
+  return folder_of(made_once(config, isa, [&](const std::string& path) { write_for_pictures(from, kSide, folder_of(path)); }));
 }
 
 /// With a head for the classes, which alone was trained.
 std::unique_ptr<Session> picture_teacher(const Recipe& recipe, Context& context, const CellProgress& progress) {
-  return tuned_once(recipe, picture_model(), {"task.path=" + model_folder("cifar-10")}, "study-cifar.safetensors",
-                    {.steps = kHeadSteps, .rate = kHeadRate, .freeze = kFrozen, .task = {"task.seed=1"}}, context, progress);
+  return tuned_once(recipe, picture_model(context.isa()), {"task.path=" + model_folder("cifar-10")}, "cifar",
+                    {.steps = kHeadSteps, .rate = kHeadRate, .freeze = kFrozen}, context, progress);
 }
 
 const Procedure kPictureConversion{

@@ -33,17 +33,19 @@ batch = 2
 )";
 
 /// What the model says by itself, drawn as it thinks.
-std::string own_stories(const std::string& folder, Context& context) {
-  constexpr Index kCount = 480, kTogether = 48, kLongest = 200;
+struct OwnStories {
+  Index count = 480, together = 48, longest = 200;
+};
+std::string own_stories(const OwnStories& how, const std::string& folder, Context& context) {
   const auto loaded = load_model(folder);
   std::string text;
-  for (Index first = 0; first < kCount; first += kTogether) {
+  for (Index first = 0; first < how.count; first += how.together) {
     Generator generator(*loaded, {.temperature = 1}, std::uint64_t(first + 1), context);
     const std::vector<std::int64_t> begin = loaded->tokenizer->encode_input("").tokens;
     require(!begin.empty(), "stories15m", "expected a token that stories begin with, got none");
-    generator.read(std::vector(std::size_t(kTogether), begin));
-    std::vector<std::vector<std::int64_t>> said(std::size_t(kTogether), begin);
-    for (Index i = 0; i < kLongest; ++i) {
+    generator.read(std::vector(std::size_t(how.together), begin));
+    std::vector<std::vector<std::int64_t>> said(std::size_t(how.together), begin);
+    for (Index i = 0; i < how.longest; ++i) {
       const std::span<const std::int64_t> next = generator.next();
       for (std::size_t s = 0; s < said.size(); ++s) said[s].push_back(next[s]);
     }
@@ -54,6 +56,17 @@ std::string own_stories(const std::string& folder, Context& context) {
     }
   }
   return text;
+}
+
+/// The file of the stories that the model told once.
+std::string stories_of(const std::string& folder, Context& context) {
+  const OwnStories how;
+  const Keepsake stories{.folder = folder,
+                         .name = "stories",
+                         .extension = ".txt",
+                         .made_of = "count " + std::to_string(how.count) + ", together " + std::to_string(how.together) +
+                                    ", longest " + std::to_string(how.longest) + ", temperature 1, seeds from 1"};
+  return made_once(stories, context.isa(), [&](const std::string& path) { write_text(path, own_stories(how, folder, context)); });
 }
 
 /// Perplexity of the second copy of half a window: what was just read and has to be found again.
@@ -78,8 +91,7 @@ const Procedure kStoriesConversion{
     .name = "stories15m on its own text: 150 steps of transfer, then distillation; windows 0 to 20 choose, 20 to 60 are the test",
     .run = [](const Recipe& recipe, Context& context, const CellProgress& progress) {
       const std::string folder = model_folder("stories15m");
-      const std::string text = made_once(folder + "/own-stories.txt",
-                                         [&](const std::string& path) { write_text(path, own_stories(folder, context)); });
+      const std::string text = stories_of(folder, context);
       const auto perplexity = [](Session& session, Part part) {
         constexpr std::array<std::array<Index, 2>, 3> kWindows{{{0, 10}, {0, 20}, {20, 40}}};
         const auto [first, examples] = kWindows[std::size_t(part)];
@@ -150,7 +162,11 @@ const Procedure kSentenceConversion{
     .name = "minilm on sentences of sts-b: 60 steps of transfer, then distillation; every third pair of the test",
     .run = [](const Recipe& recipe, Context& context, const CellProgress& progress) {
       const std::string folder = model_folder("minilm");
-      const std::string records = made_once(model_folder("sts-b") + "/sentences.jsonl", write_sentences);
+      const Keepsake sentences{.folder = model_folder("sts-b"),
+                               .name = "sentences",
+                               .extension = ".jsonl",
+                               .made_of = "both sentences of each pair of sts-train.csv"};
+      const std::string records = made_once(sentences, context.isa(), write_sentences);
       auto teacher = pretrained(recipe, folder, {"task.path=" + records}, Head::own, context);
       const auto tokenizer = tokenizer_from(read_tokenizer(folder), folder, teacher->config().vocabulary);
       const std::array pairs{sts_pairs("sts-dev.csv", 15), sts_pairs("sts-dev.csv", 6), sts_pairs("sts-test.csv", 3)};

@@ -13,6 +13,7 @@ using Part = Trial::Part;
 /// A set of texts with classes, as `tools/models` fetches it, and how BERT is fine-tuned on it.
 struct Texts {
   std::string name, extension;
+  std::string order;  // of the records
   /// Records in the order in which they are divided, behind a header where there is one.
   std::vector<std::string> (*lines)(const std::string& folder);
   std::size_t header;                   // its lines
@@ -20,10 +21,12 @@ struct Texts {
   Tuning tuning;                        // of BERT, before softmax is replaced
 };
 
-Overrides task_of(const Texts& texts) {
+Overrides task_of(const Texts& texts, Isa isa) {
   const std::string folder = model_folder(texts.name);
   const auto part = [&](const char* name, std::size_t first, std::size_t count) {
-    return made_once(folder + "/study-" + name + "-" + std::to_string(count) + texts.extension, [&](const std::string& path) {
+    const std::string which = std::to_string(count) + " records from " + std::to_string(first) + ", " + texts.order;
+    const Keepsake records{.folder = folder, .name = name, .extension = texts.extension, .made_of = which};
+    return made_once(records, isa, [&](const std::string& path) {
       const std::vector<std::string> lines = texts.lines(folder);
       const std::size_t begin = texts.header + first;
       require(lines.size() >= begin + count, texts.name.c_str(), "expected ", begin + count, " lines, got ", lines.size());
@@ -50,14 +53,13 @@ CellResult run_texts(const Texts& texts, const Looks& looks, Index transfer, con
     const Index examples = test ? Index(texts.test) : part == Part::look ? looks.on_the_way : looks.validation;
     return session.evaluate({.examples = examples, .split = test ? Split::test : Split::validation}).value;
   };
-  const std::string kept = "study-" + texts.name + "-" + std::to_string(texts.tuning.steps) + ".safetensors";
-  const Trial trial{
-      .name = texts.name,
-      .teacher = tuned_once(recipe, model_folder("bert-base"), task_of(texts), kept, texts.tuning, context, progress),
-      .score = accuracy,
-      .learns = Trial::From::labels,
-      .transfer = transfer,
-      .looks = 6};
+  const Trial trial{.name = texts.name,
+                    .teacher = tuned_once(recipe, model_folder("bert-base"), task_of(texts, context.isa()), texts.name,
+                                          texts.tuning, context, progress),
+                    .score = accuracy,
+                    .learns = Trial::From::labels,
+                    .transfer = transfer,
+                    .looks = 6};
   return run_trial(trial, recipe, context, progress);
 }
 
@@ -82,6 +84,7 @@ weight_decay = 0.01
 const Texts& trec() {
   static const Texts texts{.name = "trec",
                            .extension = ".csv",
+                           .order = "as they are",
                            .lines = [](const std::string& folder) { return read_lines(folder + "/trec.csv"); },
                            .header = 1,
                            .train = 5252,
@@ -139,6 +142,7 @@ std::vector<std::string> reviews(const std::string& folder) {
 const Texts& imdb() {
   static const Texts texts{.name = "imdb",
                            .extension = ".jsonl",
+                           .order = "bad and good in turn",
                            .lines = reviews,
                            .header = 0,
                            .train = 8000,
