@@ -2,6 +2,7 @@
 import operator
 import os
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -18,6 +19,16 @@ def whole(what: str, value, most: int) -> int:
     if isinstance(value, bool) or not 0 <= number <= most:
         raise ValueError(f"{what}: expected a whole number from 0 to {most}, got {value!r}")
     return number
+
+
+def by_name(call: str, what: str, given) -> Mapping:
+    """A dictionary whose keys are texts; a ValueError for all else."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{call}: expected a dictionary of {what}, got {type(given).__name__}")
+    for name in given:
+        if not isinstance(name, str):
+            raise ValueError(f"{call}: expected {what} by name, got {name!r}")
+    return given
 
 
 def _threads_of_environment() -> int:

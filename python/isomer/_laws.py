@@ -7,7 +7,7 @@ from numpy import ndarray
 from numpy.ma import MaskedArray
 
 from isomer import _engine
-from isomer._arrays import empty_like_kind, is_tensor, numpy_empty, plain, readable, text_of, thread_count
+from isomer._arrays import by_name, empty_like_kind, is_tensor, numpy_empty, plain, readable, text_of, thread_count
 
 
 class AttentionResult(NamedTuple):
@@ -214,9 +214,8 @@ def apply(law: str, tensors: Mapping[str, Any], options: Mapping[str, Any] | Non
     """`isomer apply` on arrays: outputs by name, and grad_X for every floating input X when grad_o (scan: grad_h) or grad_final_...
     is among the tensors. Numbers that are not finite are refused, but -inf as the logarithm of a decay.
     """
-    for what, given in (("tensors", tensors), ("options", options or {})):
-        if not isinstance(given, Mapping):
-            raise ValueError(f"apply: expected a dictionary of {what}, got {type(given).__name__}")
+    by_name("apply", "tensors", tensors)
+    by_name("apply", "options", options or {})
     if not isinstance(law, str):
         raise ValueError(f"apply: expected the name of a law, got {law!r}")
     bound = _bound(law, tuple([(name, plain(law, name, value)) for name, value in (options or {}).items()]))

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from isomer import _engine
-from isomer._arrays import empty_like_kind, is_tensor, readable, seed_of, thread_count
+from isomer._arrays import by_name, empty_like_kind, is_tensor, readable, seed_of, thread_count, whole
+
+
+_MOST_TOKENS, _MOST_SEQUENCES = 2**53, 2**31
 
 
 class Stream:
@@ -114,8 +117,9 @@ class Model:
     def run(self, tensors, *, stream: bool = False, gradients: bool = False, threads: int | None = None) -> dict:
         """`isomer logits` on arrays: tokens [B, T] (mask, offsets, targets; pixels or inputs for models of vectors) -> hidden,
         logits, with targets loss, and with gradients=True grad.NAME for every weight."""
-        whole = ("tokens", "mask", "offsets") if "tokens" not in tensors else ("tokens", "mask", "offsets", "targets")
-        arrays = {name: _integers(name, x) if name in whole else readable("logits", name, x) for name, x in tensors.items()}
+        by_name("run", "tensors", tensors)
+        integers = {"tokens", "types", "mask", "offsets"} | ({"targets"} if "tokens" in tensors else set())
+        arrays = {name: _integers(name, x) if name in integers else readable("logits", name, x) for name, x in tensors.items()}
         return self._model.run(arrays, stream, gradients, thread_count(threads), empty_like_kind(tensors.values()))
 
     def logits(self, tokens, *, offsets=None, threads: int | None = None):
@@ -125,7 +129,7 @@ class Model:
 
     def start(self, batch: int = 1) -> State:
         """The state before the first token."""
-        return State(self._model.start(batch), self)
+        return State(self._model.start(whole("start: batch", batch, _MOST_SEQUENCES)), self)
 
     def load_state(self, path) -> State:
         return State(self._model.load_state(os.fspath(path)), self)
@@ -146,6 +150,9 @@ class Model:
         what a user says to a model that was taught conversations."""
         if self.kind != "language":
             raise ValueError(f"generate: expected a language model, got one of the kind {self.kind}")
+        if not isinstance(prompt, str):
+            raise ValueError(f"generate: expected a text, got {type(prompt).__name__}")
+        tokens = whole("generate: tokens", tokens, _MOST_TOKENS)
         state = self.start() if state is None else state
         sampler = _engine.Sampler(temperature, top_k, top_p, seed_of("generate", seed))
         read = self._model.prompt(prompt, chat, state.positions[0] == 0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from isomer import _engine
-from isomer._arrays import readable, seed_of, text_of
+from isomer._arrays import by_name, readable, seed_of, text_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,9 +72,9 @@ def _system(found: dict) -> System:
 def dsf(name: str, inputs, options: Mapping | None = None, *, sequence: int = 0, head: int = 0, seed: int = 1):
     """The system of a law on its tensors (a dict as for apply(); -> System), or those of every law and head of a preset with
     random weights on x [T, width] (-> Systems, a list)."""
-    text = {key: text_of(name, key, value) for key, value in (options or {}).items()}
+    text = {key: text_of(name, key, value) for key, value in by_name("dsf", "options", options or {}).items()}
     if isinstance(inputs, Mapping):
-        arrays = {key: readable(name, key, x) for key, x in inputs.items()}
+        arrays = {key: readable(name, key, x) for key, x in by_name("dsf", "tensors", inputs).items()}
         found = _engine.dsf_of_law(name, arrays, text, sequence, head)
         return _system({**found, "law": name, "head": head})
     return Systems(_system(found) for found in _engine.dsf_of_preset(name, readable(name, "x", inputs), text, seed_of("dsf", seed)))

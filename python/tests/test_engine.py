@@ -233,6 +233,27 @@ def test_embeddings():
             call()
 
 
+def test_mistakes_are_said_in_one_line():
+    model, tokens = isomer.load(GOLDENS / "foreign" / "llama"), np.array([[1, 2, 3]])
+    for call, text in ((lambda: isomer.apply("delta", {1: tokens}), "apply: expected tensors by name, got 1"),
+                       (lambda: isomer.apply("delta", {}, {1: 2}), "apply: expected options by name, got 1"),
+                       (lambda: isomer.apply("delta", [tokens]), "apply: expected a dictionary of tensors, got list"),
+                       (lambda: isomer.dsf("delta", {1: tokens}), "dsf: expected tensors by name, got 1"),
+                       (lambda: model.run(tokens), "run: expected a dictionary of tensors, got ndarray"),
+                       (lambda: model.run({1: tokens}), "run: expected tensors by name, got 1"),
+                       (lambda: model.start("one"), "start: batch: expected a whole number from 0 to 2147483648, got 'one'"),
+                       (lambda: model.start(0), "state: expected at least one sequence, got 0"),
+                       (lambda: model.generate([1, 2]), "generate: expected a text, got list"),
+                       (lambda: model.generate("1 2", -1), "generate: tokens: expected a whole number from 0 to 9007199254740992, got -1")):
+        with pytest.raises(ValueError) as said:
+            call()
+        assert str(said.value) == text
+    # Whole numbers of any type are tokens, and so are those that say which text one belongs to.
+    bert = isomer.load(GOLDENS / "foreign" / "bert")
+    kinds = np.array([[0, 1, 1]])
+    assert np.array_equal(bert.run({"tokens": tokens, "types": kinds.astype(np.int8)})["logits"], bert.run({"tokens": tokens, "types": kinds})["logits"])
+
+
 def test_saved_model_needs_no_run(run, tmp_path):
     model = run.load()
     model.save(tmp_path / "model")
