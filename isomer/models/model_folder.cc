@@ -1,6 +1,7 @@
 #include "isomer/models/model_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -60,18 +61,51 @@ std::string folder_config(const std::string& folder, const std::string& text) {
   return json.dump(2) + "\n";
 }
 
+namespace {
+/// How sentence-transformers pools. Since its sixth version there is one key, a word or a list; before, a switch for each way.
+std::string pooling_mode(const Json& json, const std::string& path) {
+  constexpr std::array<std::array<const char*, 2>, 6> kSwitches{{{"pooling_mode_cls_token", "cls"},
+                                                                 {"pooling_mode_mean_tokens", "mean"},
+                                                                 {"pooling_mode_lasttoken", "lasttoken"},
+                                                                 {"pooling_mode_max_tokens", "max"},
+                                                                 {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+                                                                 {"pooling_mode_weightedmean_tokens", "weightedmean"}}};
+  Json modes = Json::array();
+  if (const Json* named = json.find("pooling_mode"); named != nullptr) {
+    modes = named->is_array() ? *named : Json(Json::Array{*named});
+  } else {
+    for (const auto& [key, mode] : kSwitches)
+      if (const Json* on = json.find(key); on != nullptr && *on == Json(true)) modes.push(mode);
+    if (modes.items().empty()) return "mean";
+  }
+  for (const char* known : {"mean", "cls", "lasttoken"})
+    if (modes == Json(Json::Array{known})) return known;
+  throw Error(path + ": pooling_mode: expected mean, cls or lasttoken, got " + modes.dump());
+}
+
+/// Another module, such as a dense layer, would make another vector of it.
+void require_known_modules(const std::string& path) {
+  if (!is_there(path)) return;
+  const Json json = Json::parse(read_text(path, kLargestConfig), path);
+  if (!json.is_array()) throw Error(path + ": expected a list of modules");
+  for (const Json& module : json.items()) {
+    const Json* type = module.is_object() ? module.find("type") : nullptr;
+    if (type == nullptr || !type->is_string()) throw Error(path + ": expected modules with a type");
+    const std::string name = type->text().substr(type->text().rfind('.') + 1);
+    if (name != "Transformer" && name != "Pooling" && name != "Normalize")
+      throw Error(path + ": expected Transformer, Pooling and Normalize, which is all that is supported, got " + name);
+  }
+}
+}  // namespace
+
 void read_pooling(const std::string& folder, ModelConfig& config) {
   const std::string path = pooling_file(folder);
   if (config.kind != ModelKind::embedding || !is_there(path)) return;
   const Json json = Json::parse(read_text(path, kLargestConfig), path);
-  if (!json.is_object()) throw Error(path + ": expected an object, got " + json.dump());
-  const auto chosen = [&](const char* key) {
-    const Json* member = json.find(key);
-    return member != nullptr && *member == Json(true);
-  };
-  config.pool = chosen("pooling_mode_cls_token") ? Pool::first : chosen("pooling_mode_lasttoken") ? Pool::last : Pool::mean;
-  for (const char* other : {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens"})
-    if (chosen(other)) throw Error(path + ": " + other + ": expected the mean, the first or the last token");
+  if (!json.is_object()) throw Error(path + ": expected an object");
+  const std::string mode = pooling_mode(json, path);
+  config.pool = mode == "cls" ? Pool::first : mode == "lasttoken" ? Pool::last : Pool::mean;
+  require_known_modules(folder + "/modules.json");
 }
 
 namespace {

@@ -403,9 +403,26 @@ TEST(SentenceEncoders, TakeTheVectorThatTheirFolderNames) {
   write_text(path, "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}");
   EXPECT_EQ(pool(), Pool::first);
   write_text(path, "{\"pooling_mode_max_tokens\": true}");
-  EXPECT_EQ(folder.error(), "1_Pooling/config.json: pooling_mode_max_tokens: expected the mean, the first or the last token");
+  const std::string begin = "1_Pooling/config.json: ", known = begin + "pooling_mode: expected mean, cls or lasttoken, got ";
+  EXPECT_EQ(folder.error(), known + "[\"max\"]");
+  // Vectors of several ways stand behind each other there.
+  write_text(path, "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}");
+  EXPECT_EQ(folder.error(), known + "[\"cls\",\"mean\"]");
   write_text(path, "[5]");
-  EXPECT_EQ(folder.error(), "1_Pooling/config.json: expected an object, got [5]");
+  EXPECT_EQ(folder.error(), begin + "expected an object");
+  // As its sixth version writes it, which looks at switches no more.
+  write_text(path, "{\"pooling_mode\": \"cls\", \"pooling_mode_mean_tokens\": true}");
+  EXPECT_EQ(pool(), Pool::first);
+  write_text(path, "{\"pooling_mode\": [\"mean\", \"max\"]}");
+  EXPECT_EQ(folder.error(), known + "[\"mean\",\"max\"]");
+  write_text(path, "{\"pooling_mode\": [\"lasttoken\"]}");
+  EXPECT_EQ(pool(), Pool::last);
+  const std::string modules = (folder.path() / "modules.json").string();
+  write_text(modules, R"([{"type": "sentence_transformers.models.Transformer"}, {"type": "a.b.normalize.Normalize"}])");
+  EXPECT_EQ(pool(), Pool::last);
+  write_text(modules, R"([{"type": "sentence_transformers.models.Dense"}])");
+  EXPECT_EQ(folder.error(),
+            "modules.json: expected Transformer, Pooling and Normalize, which is all that is supported, got Dense");
 }
 
 TEST(SentenceEncoders, MayStandInALargerModel) {
