@@ -41,10 +41,10 @@ std::vector<std::string> texts_of(const Request& request) {
 
 Row classified(const LoadedModel& loaded, const std::string& text, Context& context) {
   const ModelConfig& config = loaded.model.config();
-  std::vector<std::int64_t> tokens = loaded.tokenizer->encode_input(text).tokens;
+  // As in training, where what is longer is cut.
+  const std::vector<std::int64_t> tokens =
+      input_of(*loaded.tokenizer, text, config.length > 0 ? std::size_t(config.length) : std::string::npos);
   if (tokens.empty()) throw Error("--text: expected at least one token, got none");
-  // As in training, where what is longer is cut off.
-  if (config.length > 0 && Index(tokens.size()) > config.length) tokens.resize(std::size_t(config.length));
   Tape<float> tape(context, Record::no);
   const Var<float> logits = loaded.model.logits(tape, {.B = 1, .T = Index(tokens.size()), .tokens = tokens}).logits;
   const std::span<const float> all(logits.value.data, std::size_t(logits.value.size()));

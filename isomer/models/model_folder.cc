@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -110,6 +111,17 @@ void read_pooling(const std::string& folder, ModelConfig& config) {
 
 namespace {
 
+/// Tokens of a text that a sentence encoder reads; 0 where its folder does not say.
+Index read_most_tokens(const std::string& folder) {
+  const std::string path = folder + "/sentence_bert_config.json";
+  if (!is_there(path)) return 0;
+  const Json json = Json::parse(read_text(path, kLargestConfig), path);
+  const Json* most = json.is_object() ? json.find("max_seq_length") : nullptr;
+  if (most == nullptr || most->is_null()) return 0;
+  if (!most->is_integer() || most->integer() < 1) throw Error(path + ": max_seq_length: expected a whole number of at least 1");
+  return most->integer();
+}
+
 /// Throws Error with the file in front.
 template <class Make>
 std::unique_ptr<LoadedModel> with_place(const std::string& folder, Make make) {
@@ -178,6 +190,24 @@ void read_speech(const std::string& folder, const ForeignConfig& config, LoadedM
   const std::string path = folder + "/tokenizer_config.json";
   if (is_there(path)) loaded.chat_template = chat_template_of_config(read_text(path, kLargestConfig), path);
 }
+/// What a sentence encoder's folder says beside its model, unless that is what a folder without it means.
+void write_pooling(const std::string& folder, const LoadedModel& loaded) {
+  const ModelConfig& config = loaded.model.config();
+  if (config.kind != ModelKind::embedding || (config.pool == Pool::mean && loaded.most_tokens == 0)) return;
+  const auto write = [&](const std::string& path, const Json& json) { write_text(path, json.dump(2) + "\n"); };
+  const auto module = [](const char* name, const char* path) {
+    return Json::object({{"path", path}, {"type", std::string("sentence_transformers.models.") + name}});
+  };
+  std::error_code problem;
+  std::filesystem::create_directories(folder + "/1_Pooling", problem);
+  write(pooling_file(folder), Json::object({{"word_embedding_dimension", config.width},
+                                            {"pooling_mode_cls_token", config.pool == Pool::first},
+                                            {"pooling_mode_mean_tokens", config.pool == Pool::mean},
+                                            {"pooling_mode_lasttoken", config.pool == Pool::last}}));
+  write(folder + "/modules.json", Json::Array{module("Transformer", ""), module("Pooling", "1_Pooling")});
+  if (loaded.most_tokens > 0)
+    write(folder + "/sentence_bert_config.json", Json::object({{"max_seq_length", loaded.most_tokens}}));
+}
 }  // namespace
 
 std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<Type> wanted) {
@@ -208,6 +238,7 @@ std::unique_ptr<LoadedModel> load_model(const std::string& path, std::optional<T
   auto loaded =
       with_place(folder, [&] { return std::make_unique<LoadedModel>(config, std::move(from), std::move(tokenizer), storage); });
   read_speech(folder, theirs, *loaded);
+  if (config.kind == ModelKind::embedding) loaded->most_tokens = read_most_tokens(folder);
   return loaded;
 }
 
@@ -228,6 +259,7 @@ void save_model(const std::string& folder, const LoadedModel& model) {
   if (model.foreign)
     files.weights = put_weights(model.foreign->table, views_of(files.weights), model.foreign->weights.views(), Putting::weights);
   write_model_files(folder, files);
+  if (model.foreign) write_pooling(folder, model);
 }
 
 }  // namespace isomer

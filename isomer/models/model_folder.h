@@ -44,6 +44,7 @@ struct LoadedModel {
   std::unique_ptr<const Tokenizer> tokenizer;  // null: the inputs are vectors
   std::optional<Foreign> foreign = {};         // of a folder that is not one of ours
   std::vector<std::int64_t> ends = {};         // tokens that end what a model of another library says
+  Index most_tokens = 0;                       // of a text of a sentence encoder; 0: as many as the model can take
   std::string chat_template = {};              // how it was taught conversations (tokenizers/chat.h); empty: it was not
 };
 

@@ -27,16 +27,16 @@ const Tokenizer& tokenizer_of(const LoadedModel& loaded) {
 }  // namespace
 
 std::vector<std::vector<float>> embeddings_of(const Model<float>& model, const Tokenizer& tokenizer,
-                                              std::span<const std::string> texts, Context& context) {
+                                              std::span<const std::string> texts, Context& context, Index most) {
   const ModelConfig& config = model.config();
   if (config.kind != ModelKind::embedding)
     throw Error("expected an encoder of texts, got a " + std::string(name_of(config.kind)));
+  if (config.length > 0) most = most > 0 ? std::min(most, config.length) : config.length;
   std::map<std::size_t, std::vector<std::size_t>> of_length;
   std::vector<std::vector<std::int64_t>> tokens;
   for (const std::string& text : texts) {
-    std::vector<std::int64_t>& own = tokens.emplace_back(tokenizer.encode_input(text).tokens);
+    const auto& own = tokens.emplace_back(input_of(tokenizer, text, most > 0 ? std::size_t(most) : std::string::npos));
     if (own.empty()) throw Error("expected a text with at least one token, got none");
-    if (config.length > 0 && Index(own.size()) > config.length) own.resize(std::size_t(config.length));
     of_length[own.size()].push_back(tokens.size() - 1);
   }
   constexpr std::size_t kTogether = 32;
@@ -57,7 +57,7 @@ std::vector<std::vector<float>> embeddings_of(const Model<float>& model, const T
 }
 
 std::vector<float> embedding_of(const LoadedModel& loaded, const std::string& text, Context& context) {
-  return embeddings_of(loaded.model, tokenizer_of(loaded), {&text, 1}, context)[0];
+  return embeddings_of(loaded.model, tokenizer_of(loaded), {&text, 1}, context, loaded.most_tokens)[0];
 }
 
 double cosine(const std::vector<float>& a, const std::vector<float>& b) {
@@ -82,10 +82,10 @@ std::vector<TextPair> read_pairs(const std::string& path, const std::array<Index
 }
 
 PairScores score_pairs(const Model<float>& model, const Tokenizer& tokenizer, std::span<const TextPair> pairs,
-                       const std::string& prefix, Context& context) {
+                       const std::string& prefix, Context& context, Index most) {
   std::vector<std::string> texts;
   for (const TextPair& pair : pairs) texts.insert(texts.end(), {prefix + pair.first, prefix + pair.second});
-  const std::vector<std::vector<float>> vectors = embeddings_of(model, tokenizer, texts, context);
+  const std::vector<std::vector<float>> vectors = embeddings_of(model, tokenizer, texts, context, most);
   std::vector<double> wanted, got;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     wanted.push_back(pairs[i].score);
@@ -95,7 +95,7 @@ PairScores score_pairs(const Model<float>& model, const Tokenizer& tokenizer, st
 }
 
 PairScores score_pairs(const LoadedModel& loaded, std::span<const TextPair> pairs, const std::string& prefix, Context& context) {
-  return score_pairs(loaded.model, tokenizer_of(loaded), pairs, prefix, context);
+  return score_pairs(loaded.model, tokenizer_of(loaded), pairs, prefix, context, loaded.most_tokens);
 }
 
 }  // namespace isomer

@@ -9,10 +9,10 @@
 
 namespace isomer {
 
-/// The vectors of texts, of length one; texts of a length run together. What is longer than the model's longest sequence is cut
-/// off. Throws Error unless the model is an encoder of texts.
+/// The vectors of texts, of length one; texts of a length run together. Of a text that is longer than the model's longest
+/// sequence, or than `most` tokens, the last are left out. Throws Error unless the model is an encoder of texts.
 [[nodiscard]] std::vector<std::vector<float>> embeddings_of(const Model<float>& model, const Tokenizer& tokenizer,
-                                                            std::span<const std::string> texts, Context& context);
+                                                            std::span<const std::string> texts, Context& context, Index most = 0);
 /// That of one.
 [[nodiscard]] std::vector<float> embedding_of(const LoadedModel& loaded, const std::string& text, Context& context);
 /// The cosine of two of them.
@@ -33,7 +33,7 @@ struct PairScores {
 };
 /// `prefix` stands in front of every text, where a model was taught so.
 [[nodiscard]] PairScores score_pairs(const Model<float>& model, const Tokenizer& tokenizer, std::span<const TextPair> pairs,
-                                     const std::string& prefix, Context& context);
+                                     const std::string& prefix, Context& context, Index most = 0);
 [[nodiscard]] PairScores score_pairs(const LoadedModel& loaded, std::span<const TextPair> pairs, const std::string& prefix,
                                      Context& context);
 

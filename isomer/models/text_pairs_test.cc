@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -74,6 +75,65 @@ TEST(TextPairs, TextsOfALengthRunTogetherAndChangeNothing) {
     ASSERT_EQ(together[i].size(), alone.size());
     for (std::size_t d = 0; d < alone.size(); ++d) EXPECT_NEAR(together[i][d], alone[d], 1e-6);
   }
+}
+
+/// As many tokens as there are words, between 17 and 18.
+class Framed : public Tokenizer {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "framed"; }
+  [[nodiscard]] bool is_text() const override { return true; }
+  [[nodiscard]] Index vocabulary() const override { return 19; }
+  [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text) const override {
+    return std::vector<std::int64_t>(std::size_t(std::ranges::count(text, ' ') + 1), 3);
+  }
+  [[nodiscard]] TokenizerInput encode_input(std::string_view text) const override {
+    TokenizerInput input{encode(text)};
+    input.tokens.insert(input.tokens.begin(), 17);
+    input.tokens.push_back(18);
+    return input;
+  }
+  [[nodiscard]] std::string decode(std::span<const std::int64_t>) const override { return ""; }
+  [[nodiscard]] std::string to_json() const override { return ""; }
+};
+
+TEST(TextPairs, OfLongTextsTheLastWordsAreLeftOutAndNotWhatStandsBehindThem) {
+  const auto loaded = load_model(golden("bert-encoder"));
+  const Framed tokenizer;
+  Context context(1);
+  const auto vector = [&](Index words, Index most) {
+    std::string text = "a";
+    for (Index i = 1; i < words; ++i) text += " a";
+    return embeddings_of(loaded->model, tokenizer, {&text, 1}, context, most)[0];
+  };
+  const Index longest = loaded->model.config().length;
+  EXPECT_EQ(vector(longest + 5, 0), vector(longest - 2, 0)) << "the frame stays";
+  EXPECT_EQ(vector(20, 8), vector(6, 0));
+  EXPECT_EQ(vector(6, 8), vector(6, 0));
+  EXPECT_EQ(vector(longest + 5, 10 * longest), vector(longest - 2, 0));
+  EXPECT_NE(vector(20, 8), vector(20, 0));
+}
+
+TEST(TextPairs, AFolderSaysHowManyTokensCountAndKeepsIt) {
+  const tests::TemporaryFolder folder, saved;
+  std::filesystem::copy(golden("bert-encoder"), folder.path, std::filesystem::copy_options::recursive);
+  const std::string from = folder.path.string(), to = saved.path.string(), limit = from + "/sentence_bert_config.json";
+  std::filesystem::create_directory(from + "/1_Pooling");
+  write_text(from + "/1_Pooling/config.json", R"({"pooling_mode": "cls"})");
+  write_text(limit, R"({"max_seq_length": 4, "do_lower_case": false})");
+  Context context(1);
+  const auto loaded = load_model(from);
+  EXPECT_EQ(loaded->most_tokens, 4);
+  EXPECT_EQ(embedding_of(*loaded, "3 4 5 6 7 8", context), embedding_of(*loaded, "3 4 5 6", context));
+  // Who saves it saves how its vectors are made.
+  save_model(to, *loaded);
+  const auto again = load_model(to);
+  EXPECT_EQ(again->most_tokens, 4);
+  EXPECT_EQ(again->model.config().pool, Pool::first);
+  EXPECT_EQ(embedding_of(*again, "3 4 5 6 7 8", context), embedding_of(*loaded, "3 4 5 6 7 8", context));
+  write_text(limit, R"({"max_seq_length": null})");
+  EXPECT_EQ(load_model(from)->most_tokens, 0);
+  write_text(limit, R"({"max_seq_length": 0})");
+  EXPECT_EQ(error_of([&] { (void)load_model(from); }), limit + ": max_seq_length: expected a whole number of at least 1");
 }
 
 TEST(TextPairs, OtherModelsHaveNoVectorOfAText) {

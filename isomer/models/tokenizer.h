@@ -53,6 +53,9 @@ class Tokenizer {
   [[nodiscard]] virtual std::string to_json() const = 0;
 };
 
+/// The tokens of a whole text with the special ones around it. Of more than `most` the text's last are left out.
+[[nodiscard]] std::vector<std::int64_t> input_of(const Tokenizer& tokenizer, std::string_view text, std::size_t most);
+
 /// A token a byte.
 [[nodiscard]] std::unique_ptr<Tokenizer> byte_tokenizer();
 /// Numbers separated by spaces.

@@ -114,7 +114,7 @@ class Classify final : public Task {
       const auto label = std::ranges::find(shape_.labels, row[1]);
       require(label != shape_.labels.end(), "classify", "expected a label of ", options().find("labels")->second, ", got ",
               row[1], " in ", part.path);
-      const std::vector<std::int64_t> tokens = own_text::input_of(*tokenizer_, row[0], length_);
+      const std::vector<std::int64_t> tokens = input_of(*tokenizer_, row[0], length_);
       require(!tokens.empty(), "classify", "expected a text for every record, got an empty one with the label ", row[1], " in ",
               part.path);
       texts_[std::size_t(split)].push_back({{tokens.begin(), tokens.end()}, std::int32_t(label - shape_.labels.begin())});

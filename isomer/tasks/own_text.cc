@@ -28,19 +28,6 @@ std::unique_ptr<Tokenizer> tokenizer_of(const TaskOptions& options) {
   return tokenizer;
 }
 
-std::vector<std::int64_t> input_of(const Tokenizer& tokenizer, std::string_view text, std::size_t most) {
-  std::vector<std::int64_t> tokens = tokenizer.encode_input(text).tokens;
-  if (tokens.size() <= most) return tokens;
-  // What stands behind the text stays.
-  const std::vector<std::int64_t> bare = tokenizer.encode(text);
-  // Clang 14 cannot compile std::ranges::search of GCC's library.
-  const auto own = std::search(tokens.begin(), tokens.end(), bare.begin(), bare.end());
-  const bool found = !bare.empty() && own != tokens.end();
-  const auto behind = std::min(std::ptrdiff_t(most), found ? tokens.end() - own - std::ssize(bare) : 0);
-  tokens.erase(tokens.begin() + std::ptrdiff_t(most) - behind, tokens.end() - behind);
-  return tokens;
-}
-
 std::string spelled(const Tokenizer& tokenizer, std::int64_t token) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -12,8 +12,6 @@ namespace isomer::own_text {
 
 /// The option `tokenizer`: a tokenizer.json; none: bytes.
 [[nodiscard]] std::unique_ptr<Tokenizer> tokenizer_of(const TaskOptions& options);
-/// The tokens of a whole text with the special ones around it. Of more than `most` the text's last are left out.
-[[nodiscard]] std::vector<std::int64_t> input_of(const Tokenizer& tokenizer, std::string_view text, std::size_t most);
 /// A token as a reader would write it, on one line.
 [[nodiscard]] std::string spelled(const Tokenizer& tokenizer, std::int64_t token);
 

@@ -112,7 +112,7 @@ class LanguageModel {
     std::vector<std::vector<float>> vectors;
     {
       const Running running;
-      vectors = embeddings_of(loaded_->model, tokenizer(), texts, context_of(threads));
+      vectors = embeddings_of(loaded_->model, tokenizer(), texts, context_of(threads), loaded_->most_tokens);
     }
     Made made = make_array(empty, Type::f32, {std::ssize(vectors), width()});
     float* to = reinterpret_cast<float*>(made.view.data);
