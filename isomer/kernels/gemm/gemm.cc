@@ -94,7 +94,7 @@ void multiply_depths(const Problem<T, W>& x, const Depths& depths, T* packed, Co
       gemm::Reading<T, W, I>::pack_columns(depths.size(p), n, shifted(x.b, p, j), panels(p, j));
   });
   const Index many = ceil_div(x.M, kRows), few = std::min(round_up(many, kTasks), ceil_div(x.M, kFewRows));
-  const Parts rows{x.M, many < kManyTasks ? std::max(many, few) : many, 6};
+  const Parts rows{x.M, many < kManyTasks ? std::max(many, few) : many, 12};
   const Parts columns{x.N, std::clamp<Index>(x.N / kFewColumns, 1, ceil_div(kTasks, rows.count)), kPanelMultiple};
   context.parallel(rows.count * columns.count, [&](Index task, Workspace& scratch) {
     const Workspace::Scope scope(scratch);

@@ -41,8 +41,8 @@ struct Fetch {
 template <class T, Isa I, class Product>
 void multiply_packed(Index M, Index N, Index depth, Matrix<T> a, const T* b, Block<T> c, Next<T> next) noexcept {
   constexpr Index width = kTileColumns<T, I>;
-  Fetch<T, I> fetch{next, ceil_div(next.rows, ceil_div(M, kTileRows) * ceil_div(N, width))};
-  gemm::multiply<T, I, Product>(Full{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, Panels<T>{b, width, depth * width},
+  Fetch<T, I> fetch{next, ceil_div(next.rows, ceil_div(M, kRowsOf<Large, I>) * ceil_div(N, width))};
+  gemm::multiply<T, I, Product>(Large{}, M, N, depth, Strided<T>{a.data, a.row, a.column}, Panels<T>{b, width, depth * width},
                                 c.data, c.row, c.add ? Store::add : Store::set, fetch);
 }
 

@@ -6,6 +6,8 @@
 // A Shape says which part of the depth counts for a tile of C, so that triangles and bands are skipped a tile at a time;
 // what lies outside the band but inside a tile that is worked on is read, so the caller keeps zeros there. A Shape of C may say
 // where the columns end that rows need, so that tiles on the edge are as narrow as one vector.
+#include <type_traits>
+
 #include "isomer/base/index.h"
 #include "isomer/simd/vec.h"
 
@@ -39,6 +41,11 @@ struct Panels {
 struct Full {  // every product counts
   ISOMER_INLINE static Range depth(Index, Index, Index, Index, Index depth) { return {0, depth}; }
 };
+/// The same for large matrices: on AVX-512 tiles have twice the rows. Half as much of B passes through L1, and 24 sums leave room
+/// above the latency (6) × throughput (2) of products of bf16, which 12 only just cover.
+struct Large : Full {};
+template <class Shape, Isa I>
+inline constexpr int kRowsOf = I == Isa::avx512&& std::is_same_v<Shape, Large> ? 2 * kTileRows : kTileRows;
 /// C is needed only where lo ≤ column − row ≤ hi.
 struct BandOfC {
   Index lo, hi;
@@ -87,12 +94,12 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
   const Index tail = width - (vectors - 1) * V::lanes;
   const auto load = [&](const T* q, int v) { return cut && v == vectors - 1 ? V::load(q, tail) : V::load(q); };
   V sum[rows][vectors];
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) sum[i][v] = V::zero();
       // C may be far away: it is fetched while the sums run, and added last.
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int i = 0; i < rows; ++i) __builtin_prefetch(c + i * ldc, 1);
   const T* ap = a.data + p.begin * a.column;
   const T* bp = b + p.begin * ldb;
@@ -100,7 +107,7 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
     V row[vectors];
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) row[v] = load(bp + v * V::lanes, v);
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int i = 0; i < rows; ++i) {
       const V x = V::set(ap[i * a.row]);
 #pragma GCC unroll 2
@@ -109,7 +116,7 @@ ISOMER_INLINE void micro_body(Range p, Strided<T> a, const T* b, Index ldb, T* c
     ap += a.column;
     bp += ldb;
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
@@ -158,10 +165,12 @@ template <class T, Isa I, class Product = Numbers, class Shape, class Between = 
 void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T> b, T* c, Index ldc, Into<T> into,
               Between&& between = {}) noexcept {
   constexpr Index width = kTileColumns<T, I>, lanes = simd::Vec<T, I>::lanes;
+  constexpr int tall = kRowsOf<Shape, I>;
   for (Index j = 0; j < N; j += width) {
     const Index widest = N - j < width ? N - j : width;
-    for (Index i = 0; i < M; i += kTileRows) {
-      const Index rows = M - i < kTileRows ? M - i : kTileRows;
+    const Index most = widest == width ? tall : kTileRows;
+    for (Index i = 0, rows = 0; i < M; i += rows) {
+      rows = M - i >= most ? most : M - i < kTileRows ? M - i : kTileRows;
       Index columns = widest;
       if constexpr (requires { shape.end(i, rows); })
         if (widest > lanes && shape.end(i, rows) - j <= lanes) columns = lanes;
@@ -174,6 +183,12 @@ void multiply(Shape shape, Index M, Index N, Index depth, Strided<T> a, Panels<T
       Into<T> tile = into;
       if (into.keep) tile.keep += i;
       // Most tiles are whole: no call, no choice.
+      if constexpr (tall > kTileRows)
+        if (rows == tall) {
+          internal::micro_body<T, I, tall, 2, false, Product>(p, ai, bj, b.row, cij, ldc, tile, width);
+          between();
+          continue;
+        }
       if (rows == kTileRows && columns == width) {
         internal::micro_body<T, I, kTileRows, 2, false, Product>(p, ai, bj, b.row, cij, ldc, tile, width);
         between();
