@@ -117,7 +117,8 @@ void step_of(const Head<T>& head, const StepQueries<T>& with, T* scores, const S
   for (Index j = 0; j < head.S; j += V::lanes)
     dot_keys<T, I, queries>(head, with, j, head.S - j < V::lanes ? head.S - j : V::lanes, scores);
   for (int n = 0; n < queries; ++n) step_weights<T, I>(head, with.bias[n], scores + n * head.S, to.high + n, to.total + n);
-  constexpr int most = kStepSums<T, I> / queries < 8 ? kStepSums<T, I> / queries : 8, fewer = most / 2 > 1 ? most / 2 : 1;
+  // Powers of two, as head sizes are multiples of them: a head of 64 is one strip, and its values are read once.
+  constexpr int sums = kStepSums<T, I> / queries, most = sums >= 8 ? 8 : sums >= 4 ? 4 : 2, fewer = most / 2;
   Index p = 0;
   for (; p + most * V::lanes <= head.V; p += most * V::lanes) weighted_strip<T, I, queries, most>(head, scores, p, to.sums);
   for (; p + fewer * V::lanes <= head.V; p += fewer * V::lanes) weighted_strip<T, I, queries, fewer>(head, scores, p, to.sums);
