@@ -29,8 +29,9 @@ constexpr Index kDirect = Index(96) * 96 * 96;
 
 // Up to this many rows of A, reading B takes longer than the arithmetic: it is read in place, once.
 constexpr Index kInPlaceRows = 8;
-// Elements of B that make a task of a product of few rows: about 10 µs.
-constexpr Index kFewElements = 32768;
+// A product of few rows: elements of B that make a task, or more if these are more tasks than so many a thread. Reading a stretch
+// begins as slowly as memory answers, and what is asked for ahead of its end is for nothing, so stretches are few and long.
+constexpr Index kFewElements = 32768, kFewTasks = 4;
 
 /// [0, size) in `count` parts of about as many units each.
 struct Parts {
@@ -122,7 +123,9 @@ void multiply_depths(const Problem<T, W>& x, const Depths& depths, T* packed, Co
 
 template <Isa I, class T, class W>
 void multiply_few(const Problem<T, W>& x, Context& context) {
-  const Parts columns{x.N, ceil_div(x.N, std::max<Index>(1, kFewElements / x.K)), 1};
+  // No number shows the cut: a column has a sum of its own.
+  const Index most = context.threads() * kFewTasks;
+  const Parts columns{x.N, std::min(most, ceil_div(x.N, std::max<Index>(1, kFewElements / x.K))), 1};
   context.parallel(columns.count, [&](Index task, Workspace&) {
     const Index j = columns.begin(task), n = columns.begin(task + 1) - j;
     const Block<T> c{x.c.at(0, j), x.c.stride[0], x.add};

@@ -32,9 +32,9 @@ double measure_peak(Context& context) {
 }
 
 double measure_read(Context& context, Index bytes) {
-  // Pieces that keep both ends of a pool of threads busy to the last.
-  constexpr Index kPiece = Index{1} << 16;
-  const Index pieces = std::max<Index>(1, bytes / Index(sizeof(float)) / kPiece);
+  // Sums of so many numbers are exact. A task reads a long stretch of them, for every stretch begins slowly.
+  constexpr Index kPiece = Index{1} << 16, kTasks = 4;
+  const Index pieces = std::max<Index>(1, bytes / Index(sizeof(float)) / kPiece), tasks = kTasks * context.threads();
   const Buffer<float> numbers(pieces * kPiece), sums(pieces);
   std::fill(numbers.begin(), numbers.end(), 1.0f);
   std::vector<double> seconds;
@@ -42,8 +42,10 @@ double measure_read(Context& context, Index bytes) {
   do {
     const Stopwatch one;
     with_isa(context.isa(), [&]<Isa I>() {
-      context.parallel(
-          pieces, [&](Index i, Workspace&) { sums[i] = gemm::Kernels<float, I>::total(kPiece, numbers.data() + i * kPiece); });
+      context.parallel(tasks, [&](Index task, Workspace&) {
+        for (Index i = pieces * task / tasks; i < pieces * (task + 1) / tasks; ++i)
+          sums[i] = gemm::Kernels<float, I>::total(kPiece, numbers.data() + i * kPiece);
+      });
     });
     seconds.push_back(one.seconds());
     ISOMER_ASSERT(std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == float(kPiece); }), "everything was read");
