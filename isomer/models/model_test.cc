@@ -187,35 +187,6 @@ TEST(Model, HasTheNamesOfItsParts) {
   EXPECT_ANY_THROW((void)bag.parameters.find("positions.weight"));
 }
 
-TEST(Model, ReadsFramesThroughConvolutions) {
-  ModelConfig config = testing::frames_config();
-  config.length = 4;
-  const SmallModel<float> small(config);
-  Context context(1);
-  Tape<float> tape(context, Record::no);
-  const auto hidden = [&](Index frames) {
-    const Data data(config, 2, frames);
-    return small.model.logits(tape, data.input()).hidden.shape();
-  };
-  EXPECT_EQ(hidden(8), (Shape4{2, 4, 1, 8}));
-  EXPECT_EQ(hidden(7), (Shape4{2, 4, 1, 8}));
-  EXPECT_EQ(error_of([&] { (void)hidden(9); }), "model: expected at most 4 tokens, got 5");
-  Data padded(config, 2, 8);
-  padded.lengths = {8, 3};
-  EXPECT_EQ(error_of([&] { (void)small.model.logits(tape, padded.input()); }),
-            "model: expected whole sequences for convolutions, got lengths");
-  // Sines of the fastest frequency, and cosines behind them.
-  Parameters<float> fresh;
-  const Model<float> model(config, fresh);
-  initialise(fresh, 1);
-  const Parameter<float>& places = fresh.find("positions.weight");
-  EXPECT_FALSE(places.trained());
-  EXPECT_EQ(std::vector<float>(places.values().begin(), places.values().begin() + 8),
-            (std::vector<float>{0, 0, 0, 0, 1, 1, 1, 1}));
-  EXPECT_FLOAT_EQ(places.values()[8], std::sin(1.0F));
-  EXPECT_FLOAT_EQ(places.values()[8 + 7], std::cos(1e-4F));
-}
-
 TEST(Model, PredictsWhatHasTheLargestLogit) {
   const ModelConfig config = small_config(ModelKind::language);
   SmallModel<float> small(config);
