@@ -318,7 +318,7 @@ TEST(LogitsOfAFile, RefusePicturesThatPositionsAreNotFor) {
     FileCase one(config);
     one.in.erase("inputs");
     for (const auto& [H, W] : {std::pair{4, 4}, {6, 6}, {4, 6}, {2, 18}, {8, 8}}) {
-      one.put("pixels", Tensor(Type::f32, {kBatch, 1, H, W}));
+      one.put("pixels", tensor_of(std::vector<float>(std::size_t(kBatch * H * W)), {kBatch, 1, H, W}));
       const std::string got = length == 9 ? std::to_string(H) + " x " + std::to_string(W) : std::to_string(H * W / 4);
       const bool fits = length == 9 ? H == 6 && W == 6 : H * W == 24;
       EXPECT_EQ(one.error(), fits ? "no error" : "pixels: expected pictures of " + (size + got));

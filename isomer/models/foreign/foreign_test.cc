@@ -244,7 +244,9 @@ TEST(SentenceEncoders, MayStandInALargerModel) {
   const Tensors plain = read_safetensors(path);
   Tensors whole;
   for (const auto& [name, tensor] : plain) whole.emplace("bert." + name, tensor.clone());
-  whole.emplace("cls.predictions.bias", Tensor(Type::f32, {3}));
+  Tensor bias(Type::f32, {3});
+  std::fill_n(bias.data<float>(), 3, 0.0f);
+  whole.emplace("cls.predictions.bias", std::move(bias));
   write_safetensors(path, whole);
   fs::create_directory(folder.path() / "1_Pooling");
   write_text((folder.path() / "1_Pooling/config.json").string(), "{\"pooling_mode_mean_tokens\": true}");
