@@ -208,7 +208,7 @@ def test_refusals():
         accelerate(3)
     q = torch.zeros(1, 2, 3, 4)
     with pytest.raises(ValueError, match="expected attention without softcap"):
-        from isomer.torch._transformers import attention_forward
+        from isomer.torch._attention import attention_forward
 
         attention_forward(torch.nn.Module(), q, q, q, None, softcap=30.0)
     report = accelerate(torch.nn.Linear(2, 2), products=False)

@@ -15,7 +15,8 @@ from isomer._laws import attention, channel_decay, delta, scalar_decay, scan
 from isomer.torch._kernels import gated_norm, linear, rotary, short_conv
 from isomer.torch._laws import run, torch_empty
 from isomer.torch._mixer import Mixer, MixerState, load_weights, save_weights
-from isomer.torch._transformers import accelerate, register_attention, restore
+from isomer.torch._attention import register_attention
+from isomer.torch._transformers import accelerate, restore
 
 __all__ = ["Mixer", "MixerState", "accelerate", "attention", "channel_decay", "delta", "gated_norm", "linear", "load_weights",
            "register_attention", "restore", "rotary", "save_weights", "scalar_decay", "scan", "short_conv"]

@@ -4,7 +4,6 @@ Modules of a model are changed one by one, never their classes: a method that ca
 with ours in its place. So other models, and this one after restore(), are as they were.
 """
 import functools
-import sys
 import types
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,11 +14,8 @@ from torch import Tensor, nn
 
 from isomer import fla, mamba, mlstm
 from isomer import torch as laws
+from isomer.torch._attention import arithmetic, register_attention
 from isomer.torch._products import linear_forward, products_are_slow
-
-
-def _arithmetic(x: Tensor) -> torch.dtype:
-    return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 # What the functions of modeling files do, under their names and with their arguments.
@@ -156,7 +152,7 @@ def _with_steps(function):
 
 
 def _gated_norm(self, hidden_states, gate=None):
-    kind, shape = _arithmetic(hidden_states), hidden_states.shape
+    kind, shape = arithmetic(hidden_states), hidden_states.shape
     groups = getattr(self, "n_groups", None) or shape[-1] // getattr(self, "group_size", shape[-1])
     split = lambda x: None if x is None else x.to(kind).reshape(*shape[:-1], groups, shape[-1] // groups)
     first = not self.norm_before_gate if hasattr(self, "norm_before_gate") else hasattr(self, "group_size")
@@ -166,7 +162,7 @@ def _gated_norm(self, hidden_states, gate=None):
 
 
 def _plain_norm(self, hidden_states):
-    kind = _arithmetic(hidden_states)
+    kind = arithmetic(hidden_states)
     weight = self.weight.to(kind) + self._isomer_offset
     return laws.gated_norm(hidden_states.to(kind), None, weight, eps=_eps(self)).to(hidden_states.dtype)
 
@@ -191,7 +187,7 @@ def _offset_of(norm: nn.Module) -> float | None:
 
 def _rnn_scan(self, hidden_states, recurrent_gate, reset, recurrent_states, acc_dtype=torch.float32):
     """RG-LRU: a token at which `reset` is true forgets all before it."""
-    kind = _arithmetic(hidden_states)
+    kind = arithmetic(hidden_states)
     gate = recurrent_gate.to(kind).clamp_min(torch.finfo(kind).tiny)  # 0 has no logarithm to go back through
     start = None if recurrent_states is None else recurrent_states.to(kind)
     r = laws.scan(x=hidden_states.to(kind), log_decay=gate.log().masked_fill(reset, float("-inf")), initial_state=start)
@@ -208,7 +204,7 @@ def _lightning(self, hidden_states, position_embeddings, attention_mask, past_ke
     qkv = self.act_fn(self.qkv_proj(hidden_states))
     if attention_mask is not None:
         qkv = (qkv * attention_mask[:, :, None]).to(qkv.dtype)
-    kind = _arithmetic(qkv)
+    kind = arithmetic(qkv)
     q, k, v = qkv.reshape(B, T, self.num_attention_heads, 3 * self.head_dim).to(kind).split(self.head_dim, dim=3)
     state = None if past_key_values is None else past_key_values.get_linear_cache(self.layer_idx)
     r = laws.scalar_decay(q, k, v, log_decay=-self.slope_rate.flatten().to(kind), scale=1.0,
@@ -256,87 +252,6 @@ def _changes(module: nn.Module, products: bool):
             if key.startswith("__") or not (made := _rebound(getattr(type(module), key))):
                 continue
             yield key, _method(made[0], module, key), ", ".join(sorted(made[1]))
-
-
-# Softmax attention, through the registry of attention functions.
-
-
-def attention_forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None, is_causal=None, sliding_window=None,
-                      position_bias=None, softcap=None, s_aux=None, cu_seq_lens_q=None, **kwargs):
-    """query [B, H, T, K], key and value [B, G, S, K] -> [B, T, H, V]: transformers' signature. Queries are the last T positions.
-    A mask, a bias of positions, sink logits or dropout is computed by PyTorch."""
-    if softcap is not None:
-        raise ValueError("isomer: expected attention without softcap, which the law does not have; take eager")
-    causal = is_causal if is_causal is not None else getattr(module, "is_causal", True)
-    T, S = query.shape[2], key.shape[2]
-    if attention_mask is not None or position_bias is not None or s_aux is not None or dropout > 0 or not query.is_cpu:
-        return _masked(query, key, value, attention_mask, dropout, scaling, causal, sliding_window, position_bias, s_aux), None
-    kind = _arithmetic(query)
-    q, k, v = (x.transpose(1, 2).to(kind) for x in (query, key, value))
-    window = sliding_window if sliding_window and sliding_window < S else None
-    o = laws.attention(q, k, v, scale=scaling, causal=bool(causal), window=window,
-                       offsets=cu_seq_lens_q if cu_seq_lens_q is not None and T == S else None).o
-    return o.to(query.dtype), None
-
-
-def _masked(query, key, value, mask, dropout, scaling, causal, window, bias, sinks):
-    T, S, groups = query.shape[2], key.shape[2], query.shape[1] // key.shape[1]
-    key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
-    i, j = torch.arange(S - T, S)[:, None], torch.arange(S)
-    seen = torch.ones(T, S, dtype=torch.bool)
-    if causal:
-        seen = seen & (j <= i)
-    if window:
-        seen = seen & (i - j < window) & (j - i < window)
-    seen = seen[None, None]
-    if mask is not None and mask.dim() == 2:
-        seen = seen & mask[:, None, None, -S:].bool()
-        seen = seen | ~seen.any(-1, keepdim=True)  # a query of padding sees something, which nobody reads
-    elif mask is not None:
-        seen = mask
-    if bias is not None:
-        seen = bias.masked_fill(~seen, torch.finfo(query.dtype).min) if seen.dtype == torch.bool else bias + seen
-    if sinks is not None:  # one more key without a value, whose logit is the head's own
-        if seen.dtype == torch.bool:
-            seen = torch.zeros(seen.shape, dtype=query.dtype).masked_fill(~seen, float("-inf"))
-        logits = sinks.to(query.dtype).reshape(1, -1, 1, 1).expand(query.shape[0], -1, T, 1)
-        seen = torch.cat([seen.expand(*logits.shape[:3], -1), logits], -1)
-        key, value = F.pad(key, (0, 0, 0, 1)), F.pad(value, (0, 0, 0, 1))
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout, scale=scaling).transpose(1, 2).contiguous()
-
-
-def _slides(mask_function, window: int, first: int, count: int) -> bool:
-    """Whether a query sees the last `window` keys; masks of chunks come by the same arguments, but end elsewhere."""
-    q = torch.arange(max(first, window), max(first + count, window))  # those before see all
-    at = lambda kv: mask_function(torch.zeros_like(q), torch.zeros_like(q), q, kv)
-    return bool(at(q - window + 1).all()) and not bool(at(q - window).any())
-
-
-def attention_mask(*, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=None, attention_mask=None, local_size=None,
-                   allow_is_causal_skip=True, **kwargs):
-    """transformers' signature -> None where the law needs no mask: queries at the last positions, causal or of a sliding window, without
-    padding. Else (packed sequences, blocks, chunks, caches that are not full) the mask that PyTorch's attention takes."""
-    from transformers.masking_utils import sdpa_mask
-
-    known = allow_is_causal_skip and q_offset + q_length == kv_offset + kv_length
-    if known and (attention_mask is None or bool(attention_mask[:, -kv_length:].all())):
-        if local_size is None or _slides(mask_function, local_size, int(q_offset), q_length):
-            return None
-    return sdpa_mask(q_length=q_length, kv_length=kv_length, q_offset=q_offset, kv_offset=kv_offset, mask_function=mask_function,
-                     attention_mask=attention_mask, local_size=local_size, allow_is_causal_skip=False, **kwargs)
-
-
-def register_attention() -> None:
-    """Makes attn_implementation="isomer" known to transformers. accelerate() does it, and the import of isomer.torch behind that of
-    transformers."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-
-    AttentionInterface.register("isomer", attention_forward)
-    AttentionMaskInterface.register("isomer", attention_mask)
-
-
-if "transformers" in sys.modules:
-    register_attention()
 
 
 @dataclass
