@@ -3,7 +3,8 @@
 // sequences, tokens or heads.
 //
 //   GradientWriter<T> write(back);
-//   law_vjp(…, {.q = write(q), .log_decay = flat(write(f, shape))}, back.context());
+//   const RotaryGradients<T> grad{.dx = write(x), .dangle = write(angles)};   // angles: a Broadcast
+//   rotary_vjp<T>(x.value, back.arrived(y), angles.value(), grad, back.context());
 //   write.finish();                             // adds what could not be written in place
 #include "isomer/autograd/tape.h"
 

@@ -2,7 +2,7 @@
 // For tests of ops only: any op's gradients against central differences in double.
 //
 //   expect_gradients({random_values({1, 5, 1, 3}, 1), random_values({1, 1, 4, 3}, 2)},
-//                    [](Tape<double>& tape, std::span<const Var<double>> in) { return linear(tape, in[0], in[1]); });
+//                    [](Tape<double>& tape, std::span<const Var<double>> in) { return ops::linear(tape, in[0], in[1]); });
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // Where work runs: a pool of threads, an instruction set, and scratch memory that is kept between calls.
 // Passed to every entry point, never global. One Context serves one calling thread at a time.
 //
-//   Context context(2);                                             // two threads
-//   context.parallel(n, [&](Index task, Workspace& scratch) { … }); // tasks 0 … n-1, in any order
+//   Context context(2);                                                               // two threads
+//   context.parallel(n, [&](Index task, Workspace& scratch) { work(task, scratch); });  // tasks 0 … n-1, in any order
 //
 // Tasks are cut by the shape of the problem and never by the number of threads, so results do not depend on it.
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Which instruction set the kernels use. Decided at run time, forced with ISOMER_ISA=scalar|avx2|avx512.
 //
 // A kernel is a template over Isa, instantiated in x_isa.cc, which the build compiles for each Isa, and called by
-//   with_isa(context.isa(), [&]<Isa I>() { kernel<float, I>(…); });
+//   with_isa(context.isa(), [&]<Isa I>() { kernel<float, I>(x, y, n); });
 #include <string_view>
 #include <utility>
 

@@ -2,7 +2,7 @@
 // Vectors for plans: lists that a call makes, uses and throws away. Their memory returns to a list that the thread keeps, so that
 // calls of the same shapes ask the heap once. For numbers use Buffer and Workspace.
 //
-//   PoolVector<Sequence> all = sequences(…);
+//   PoolVector<Sequence> all = sequences("op", B, T, offsets);   // laws/layout.h
 #include <cstddef>
 #include <vector>
 

@@ -1,8 +1,12 @@
 #pragma once
 // How a long call is ended by someone who waits for it, such as a user who presses Ctrl-C.
 //
-//   const Watch watch([] { if (asked_to_end) throw Ended(); });
-//   bound.forward(…, context);  // throws Ended soon after it was asked to; what it was writing is to be thrown away
+//   const Watch watch([] {
+//     if (asked_to_end) throw Ended();
+//   });
+//   bound->forward(in, out, {.context = context});  // throws Ended soon after it was asked to
+//
+// What the call was writing is to be thrown away.
 //
 // The thread that calls passes points where it may stop: between the tasks of a Context, while it waits for the Context's other
 // threads, within tasks that may take long, and between the tokens of references. Threads that work for it pass the last ones,

@@ -3,7 +3,8 @@
 //
 //   std::vector<std::string> books = read_documents("books/", "");                    // a folder of texts
 //   std::vector<std::string> posts = read_documents("posts.jsonl", "body");           // the field of every record
-//   std::vector<std::vector<std::string>> rows = read_records("mail.csv", {"text", "label"});
+//   const std::vector<std::string> fields{"text", "label"};
+//   std::vector<std::vector<std::string>> rows = read_records("mail.csv", fields);
 //
 // Records are JSON objects, one a line (.jsonl, .ndjson), or rows below a line of names (.csv with commas, .tsv with tabs; quotes
 // as in RFC 4180). Numbers and booleans of JSON are read as they are written. Any file may be packed (.gz). Errors have the file

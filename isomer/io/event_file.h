@@ -2,7 +2,7 @@
 // A file of TensorBoard: records of TensorFlow (length and content, each with a checksum) that hold `Event` messages with
 // numbers.
 //
-//   EventFile file("runs/a/tensorboard/events.out.tfevents.1700000000.host.42");
+//   EventFile file("runs/a/tensorboard/events.out.tfevents.1700000000.host.42", 1.7e9);
 //   file.add({.step = 10, .wall_time = 1.7e9, .scalars = {{"train/loss", 2.5}}});
 //
 // Only what is needed of the format: no histograms, pictures or graphs.

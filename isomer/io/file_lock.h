@@ -1,8 +1,8 @@
 #pragma once
 // A lock on a file among processes. It ends with the process that holds it, however that ends, so none is ever left behind.
 //
-//   const std::optional<FileLock> lock = FileLock::take("runs/a/recipe.toml");
-//   if (!lock) …                                        // another holds it
+//   std::optional<FileLock> lock = FileLock::take("runs/a/recipe.toml");
+//   if (!lock) throw Error("another holds it");
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,7 +1,10 @@
 #pragma once
 // Characters of a text in UTF-8 and their classes in Unicode (utf8proc).
 //
-//   for (Utf8 c; !text.empty(); text.remove_prefix(c.bytes)) c = first_character(text);
+//   for (Utf8 c; !text.empty(); text.remove_prefix(c.bytes)) {
+//     c = first_character(text);
+//     if (c.kind == CharacterClass::letter) letters += text.substr(0, c.bytes);
+//   }
 #include <cstddef>
 #include <string_view>
 

@@ -2,8 +2,8 @@
 // What the kernels that work row by row share: the rows of a view [.., .., .., D] as plain data, dense whatever the strides,
 // cut into blocks by shape alone.
 //
-//   each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace& scratch) {
-//     // in[0].row(r), out.row(r): D dense elements, for r in the range
+//   each_row_block<T>({x}, {y}, context, [&]<Isa I>(auto in, Rows<T> out, RowRange range, Workspace&) {
+//     for (Index r = range.begin; r < range.end; ++r) kernel<T, I>(in[0].row(r), out.row(r), D);  // dense
 //   });
 #include <array>
 #include <cstddef>

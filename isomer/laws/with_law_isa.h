@@ -2,7 +2,7 @@
 // with_isa of base/cpu.h for the kernels of laws, which AVX-512 has in float only: double is there to check gradients, its
 // kernels of AVX2 do that, and the others would be a tenth of the time that compiling the library takes.
 //
-//   with_law_isa<T>(context.isa(), [&]<Isa I>() { Kernels<T, I>::step(…); });
+//   with_law_isa<T>(context.isa(), [&]<Isa I>() { LawKernels<T, I>::step(x, y, n); });
 #include <utility>
 
 #include "isomer/base/cpu.h"

@@ -3,7 +3,8 @@
 //
 //   const auto [H, K, V] = m.head_sizes({.heads = 4, .key_total = m.width() / 2});
 //   const Value q = m.heads(m.linear("q", m.x(), H * K), H);
-//   …
+//   const Value k = m.heads(m.linear("k", m.x(), H * K), H), v = m.heads(m.linear("v", m.x(), H * V), H);
+//   const Value a = m.map(Unary::log_sigmoid, m.heads(m.linear("a", m.x(), H * K), H));
 //   m.output(m.linear("o", m.flat(m.channel_decay({.q = q, .k = k, .v = v, .log_decay = a})), m.width()));
 //
 // Reading an option also declares it: an option that no call has read is an error for the user, and `isomer show` lists the

@@ -3,7 +3,7 @@
 // sums, and how many tokens there were. A plain value: copy it to fork a stream.
 //
 //   MixerState<float> state = mixer.start(1);
-//   mixer.prefill(tape, prompt, state);                  // any number of tokens, any number of times
+//   (void)mixer.prefill(tape, prompt, state);            // any number of tokens, any number of times
 //   MixerState<float> fork = state;                      // two continuations of one prompt
 //   state.save("state.safetensors");
 //   MixerState<float> later = mixer.load("state.safetensors");

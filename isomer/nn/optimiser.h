@@ -2,8 +2,8 @@
 // AdamW and SGD with momentum on the trained parameters of a store, with decoupled weight decay and clipping by global norm.
 //
 //   Optimiser<float> optimiser(parameters, {.kind = OptimiserKind::adamw, .weight_decay = 0.1, .clip = 1.0});
-//   … tape.backward(loss) …
-//   for (std::span<float> group : parameters.gradient_groups()) …   // between the two: sum over ranks, if there are several
+//   tape.backward(loss);
+//   for (std::span<float> group : parameters.gradient_groups()) sum_over_ranks(group);  // if there are several
 //   const double norm = optimiser.step(lr * factor(schedule, step), context);
 //   parameters.zero_gradients();
 //

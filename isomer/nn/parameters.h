@@ -4,7 +4,7 @@
 //   Parameters<float> parameters;
 //   const Var<float> w = parameters.add({.name = "head.weight", .shape = {1000, 256}}).var;
 //   initialise(parameters, seed);                                      // init.h
-//   … forward, tape.backward(loss) …
+//   tape.backward(loss(tape, w));
 //   for (const Parameter<float>& p : parameters.all()) update(p.values(), p.gradient());
 //   parameters.zero_gradients();
 //

@@ -7,7 +7,7 @@
 //   const StateValues<float> start = cut.on(second);                 // the same numbers on another tape
 //   StateValues<float> end = start;
 //   Var<float> z = mixer.forward(second, x2, {.state = &end});
-//   second.backward(loss);
+//   second.backward(mean(second, z));
 //   cut.receive(first, start, second);                               // what arrived at the start of the second goes on
 //   first.backward();
 //

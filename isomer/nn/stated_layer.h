@@ -1,7 +1,11 @@
 #pragma once
 // For tests of presets: compares a preset with a second statement of its layer.
 //
-//   Rows linear_elu(const Plain& p) { … return p.linear("o", o); }
+//   Rows linear_elu(const Plain& p) {
+//     const Heads in = projected(p);
+//     return p.linear("o", divided(p, map(in.q, elu1), map(in.k, elu1), in.v, 1e-6));
+//   }
+//
 //   expect_stated({"linear-elu", {{"bias", "false"}}, linear_elu});
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 //   #include "isomer/simd/target.h"
 //   // The vectors first: conv_impl.h is written over them.
 //   #include "isomer/kernels/conv/conv_impl.h"
-//   template struct ConvKernels<float, kTarget>;
+//   template struct isomer::ConvKernels<float, isomer::kTarget>;
 #ifndef ISOMER_TARGET_ISA
 #error "ISOMER_TARGET_ISA: expected 0, 1 or 2 from the build, got nothing: is the file named *_isa.cc?"
 #elif ISOMER_TARGET_ISA == 0

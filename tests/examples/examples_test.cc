@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <list>
 #include <vector>
 
 #include "isomer/base/rng.h"
@@ -20,26 +19,14 @@
 #include "isomer/mixers/preset.h"
 #include "isomer/mixers/whole_map.h"
 #include "isomer/nn/schedule.h"
-#include "tests/temporary_folder.h"
+#include "tests/examples/surroundings.h"
 
 namespace isomer {
 namespace {
 
 constexpr Index B = 1, T = 5, H = 2, K = 4, V = 3;
 
-/// Memory for views that are used once.
-class Arrays {
- public:
-  template <std::size_t R>
-  View<float, int(R)> operator()(const Index (&shape)[R], float value = 0.5f) {
-    Index size = 1;
-    for (const Index n : shape) size *= n;
-    return contiguous(all_.emplace_back(std::size_t(size), value).data(), shape);
-  }
-
- private:
-  std::list<std::vector<float>> all_;
-};
+using examples::Arrays, examples::InNewFolder;
 
 TEST(Examples, Base) {
   const Index b = 0, t = 1, h = 1;
@@ -59,9 +46,7 @@ TEST(Examples, Base) {
 }
 
 TEST(Examples, Files) {
-  const tests::TemporaryFolder folder;
-  const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder.path);
+  const InNewFolder here;
   {
     const char data[] = "text";
     const std::size_t bytes = 4;
@@ -82,11 +67,10 @@ TEST(Examples, Files) {
     // end
     EXPECT_EQ(in.at("x").shape(), out.at("x").shape());
   }
-  std::filesystem::current_path(before);
 }
 
 TEST(Examples, Laws) {
-  Arrays make;
+  Arrays<float> make;
   const auto q = make({B, T, H, K}), k = make({B, T, H, K}), v = make({B, T, H, V}), o = make({B, T, H, V}, -1.0f);
   {
     // from isomer/laws/attention/attention.h
@@ -124,7 +108,7 @@ TEST(Examples, Laws) {
 
 TEST(Examples, Scans) {
   constexpr Index N = 4, C = N;
-  Arrays make;
+  Arrays<float> make;
   const auto h = make({B, T, N}), x = make({B, T, N}), f = make({B, T, N}, 0.0f);
   const auto o = make({B, T, C}), step = make({B, T, C}), b = make({B, T, N}), c = make({B, T, N});
   const auto a = make({C, N}, 0.0f);
@@ -139,7 +123,7 @@ TEST(Examples, Scans) {
 
 TEST(Examples, Kernels) {
   constexpr Index M = 3, N = 2;
-  Arrays make;
+  Arrays<float> make;
   const auto x = make({M, K}), weight = make({N, K}), y = make({M, N}), dy = make({M, N}), dweight = make({K, N});
   const auto bias = make({N}, 2.0f);
   Context context;

@@ -15,7 +15,7 @@
 #include "isomer/models/tokenizers/chat.h"
 #include "isomer/models/tokenizers/given_parts.h"
 #include "isomer/models/tokenizers/normalizers.h"
-#include "tests/temporary_folder.h"
+#include "tests/examples/surroundings.h"
 
 namespace isomer {
 namespace {
@@ -26,15 +26,10 @@ const std::string kGoldens = std::string(ISOMER_SOURCE_DIR) + "/tests/goldens";
 /// A folder with model.gguf, in which a test works.
 class PretrainedExamples : public ::testing::Test {
  protected:
-  PretrainedExamples() : before_(fs::current_path()) {
-    fs::copy(kGoldens + "/gguf/llama.gguf", folder_.path / "model.gguf");
-    fs::current_path(folder_.path);
-  }
-  ~PretrainedExamples() override { fs::current_path(before_); }
+  PretrainedExamples() { fs::copy(kGoldens + "/gguf/llama.gguf", "model.gguf"); }
 
  private:
-  fs::path before_;
-  tests::TemporaryFolder folder_;
+  examples::InNewFolder here_;
 };
 
 TEST_F(PretrainedExamples, Gguf) {

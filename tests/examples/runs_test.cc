@@ -15,7 +15,7 @@
 #include "isomer/train/run_folder.h"
 #include "isomer/train/session.h"
 #include "isomer/train/sweep.h"
-#include "tests/temporary_folder.h"
+#include "tests/examples/surroundings.h"
 
 namespace isomer {
 namespace {
@@ -23,9 +23,6 @@ namespace {
 /// Untrained runs in a folder of its own, which is the current one meanwhile.
 class RunExamples : public ::testing::Test {
  protected:
-  RunExamples() { std::filesystem::current_path(home_.path); }
-  ~RunExamples() override { std::filesystem::current_path(before_); }
-
   void make(const std::string& path, const std::string& task, const Settings& options) {
     Recipe recipe;
     recipe.task = task;
@@ -45,8 +42,7 @@ class RunExamples : public ::testing::Test {
   const std::uint64_t seed = 1;
 
  private:
-  std::filesystem::path before_ = std::filesystem::current_path();
-  tests::TemporaryFolder home_;
+  examples::InNewFolder here_;
 };
 
 TEST_F(RunExamples, Tasks) {

@@ -3,7 +3,7 @@
 //
 //   softmax<float>(x, y, context);                           // y = e^x / Σ e^x over D; y may be x
 //   softmax_vjp<float>(y, dy, dx, Accumulate::set, context); // from y; dx may be dy
-//   taylor_features<float>(x, y, context);                   // x [B, T, H, d], y [B, T, H, taylor_size(d)]
+//   taylor_features<float>(x, features, context);            // x [B, T, H, d], features [B, T, H, taylor_size(d)]
 //
 // Features: 1; x_i d^(−1/4); x_i² / √(2d); x_i x_j / √d for i < j, row by row. Then φ(q)·φ(k) = 1 + z + z²/2 with
 // z = q·k / √d. Any strides, a dense last axis fast; features and x do not overlap. A softmax of −inf alone is NaN.

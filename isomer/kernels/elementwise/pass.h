@@ -7,7 +7,7 @@
 //   for_patches(pass, context, [&](const Patch& patch, Workspace& scratch) {
 //     const Cells<const T> in = read_cells(pass, patch, 0, x.data, scratch);
 //     const Cells<T> out = write_cells(pass, patch, 1, y.data, Accumulate::set, scratch);
-//     // in, out: patch.extent.rows × patch.extent.columns
+//     twice(patch.extent, in, out);   // rows × columns
 //     store_cells(pass, patch, 1, out, y.data);
 //   });
 #include <array>

@@ -3,7 +3,7 @@
 //
 //   copy<float>(x, y, context);                                              // y = x, whatever the strides
 //   add_to<float>(x, y, context);                                            // y += x
-//   sum_to<float>({.x = x}, y, Accumulate::set, context);                    // y [1, 1, H, D] = Σ x over B and T
+//   sum_to<float>({.x = x}, sums, Accumulate::set, context);                 // sums [1, 1, H, D] = Σ x over B and T
 //   sum_to<float>({.x = dy, .weight = a}, db, Accumulate::add, context);     // db [B, T, H, 1] += Σ dy · a over D
 //
 // A view with stride 0 is a repeated one and may be read. x and y are the same view or do not overlap; y and the inputs of a sum
