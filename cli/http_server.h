@@ -3,7 +3,7 @@
 // requests to one function. It is a module that is loaded when it is needed (http/http_module.cc): the library behind it brings
 // OpenSSL and brotli, and with them every command would start twice as slowly.
 //
-//   serve_http({.port = 8765, .ready = [](int port) { … }}, handler, watch_for_interrupt());
+//   serve_http({.port = 8765, .ready = [](int port) { std::cout << port << '\n'; }}, handler, watch_for_interrupt());
 #include <atomic>
 #include <functional>
 

@@ -257,6 +257,15 @@ class Examples(unittest.TestCase):
         self.assertEqual(check("examples", {**files, "tests/examples/not_compiled": "1\n"}),
                          (0, "headers with examples that are compiled: 1, with others: 1\n"))
 
+    def test_json_is_no_example_but_code_with_json_in_it_is(self):
+        compiled = "void f() {\n  // from isomer/a.h\n  g(x);\n  // end\n}\n"
+        files = {"tests/examples/x_test.cc": compiled, "isomer/a.h": "//   g(x);\n"}
+        answer = '//   {"op": "train", "repeat": n}\n//       -> {"seconds": [of each step], "isa"}\n'
+        self.assertEqual(check("examples", {**files, "isomer/b.h": answer}),
+                         (0, "headers with examples that are compiled: 1, with others: 0\n"))
+        for code in ('//   f(R"({"a": 1})");\n', '//   {\n//     g(x);\n//   }\n', '//   x = {"a", "b"};\n'):
+            self.assertEqual(check("examples", {**files, "isomer/b.h": code})[0], 1)
+
 
 class Size(unittest.TestCase):
     def test_small_passes(self):

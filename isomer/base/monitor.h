@@ -1,9 +1,8 @@
 #pragma once
 // How long work tells where it is, and how it is told to stop.
 //
-//   std::atomic<bool> stop = false;
-//   const std::vector<LawRow> rows = bench_laws(plan, context, {.progress = [](const std::string& what) { … }, .stop =
-//   &stop}).rows;
+//   const Monitor monitor{.progress = [&](const std::string& what) { show(what); }, .stop = &stop};  // an atomic
+//   const std::vector<CheckRow> rows = check_named({"scan", "gla"}, context, monitor);               // bench/check.h
 #include <atomic>
 #include <functional>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 // The rows of `isomer check`: laws against their references, presets as layers.
 //
-//   for (const CheckRow& row : check_named({"delta", "gla"}, context, {})) …
+//   for (const CheckRow& row : check_named({"delta", "gla"}, context, monitor)) std::cout << to_json(row).dump() << '\n';
 #include "isomer/base/monitor.h"
 #include "isomer/io/table.h"
 #include "isomer/laws/check.h"

@@ -1,7 +1,7 @@
 #pragma once
 // Times laws on their own cases, beside the machine's sgemm peak of the same minute.
 //
-//   for (const LawRow& row : bench_laws({.laws = {&find_law("delta")}, .quick = true}, context, {}).rows) …
+//   const std::vector<LawRow> rows = bench_laws({.laws = {&find_law("delta")}, .quick = true}, context, monitor).rows;
 #include <optional>
 
 #include "isomer/base/monitor.h"

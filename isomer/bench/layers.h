@@ -1,7 +1,7 @@
 #pragma once
 // Times whole mixers, and how much of the time is neither products nor laws.
 //
-//   const BenchRows<LayerRow> result = bench_layers({.presets = {"gla"}, .quick = true}, context, {});
+//   const BenchRows<LayerRow> result = bench_layers({.presets = {"gla"}, .quick = true}, context, monitor);
 #include "isomer/bench/presets.h"
 #include "isomer/bench/timing.h"
 #include "isomer/io/table.h"

@@ -2,7 +2,9 @@
 // The explorer behind a page: requests in, answers out, without a socket (cli/http_server.h has that).
 //
 //   const Explorer explorer({.preset = "gla"});
-//   const HttpAnswer answer = explorer.answer({.method = "POST", .path = "/api/view", .content_type = "application/json",
+//   const HttpAnswer answer = explorer.answer({.method = "POST",
+//                                              .path = "/api/view",
+//                                              .content_type = "application/json",
 //                                              .body = R"({"preset": "gla", "text": "the cat sat"})"});
 //
 //   GET  /                the page

@@ -1,7 +1,9 @@
 #pragma once
 // What is asked, as JSON:
 //
-//   {"preset": "gla", "settings": {"heads": "2"}, "text": "the cat sat", "layer": 0, "head": 1, "token": 2, "other": "dog"}
+//   const Question question = question_of(R"({
+//     "preset": "gla", "settings": {"heads": "2"}, "text": "the cat sat", "layer": 0, "head": 1, "token": 2, "other": "dog"
+//   })");
 //
 // Without a preset it is the run that the program was given. Only `text` must be there.
 #include <optional>

@@ -2,10 +2,10 @@
 // Byte-level byte-pair encoding (Sennrich et al. 2016, Radford et al. 2019), in the tokenizer.json of Hugging Face: text is cut
 // into words by the pattern of GPT-2, and neighbouring pieces of a word become one, the merge that was learned first first.
 //
-//   std::vector<std::string> documents{…};
+//   std::vector<std::string> documents{"low lower lowest", "new newer newest"};
 //   const std::unique_ptr<Tokenizer> tokenizer = train_byte_pairs(documents, {.vocabulary = 8000});
 //   write_text("tokenizer.json", tokenizer->to_json());
-//   const auto same = tokenizer_from(text, path, 8000);
+//   const auto same = tokenizer_from(read_text("tokenizer.json"), "tokenizer.json", 8000);
 //
 // Any bytes have tokens, and the tokens of a text decode to its bytes.
 #include <cstdint>

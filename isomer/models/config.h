@@ -2,10 +2,12 @@
 // A model as data: what stands in front of the blocks, what mixer each block has, what is read off at the end. It is the
 // config.json of a checkpoint.
 //
-//   ModelConfig config{.kind = ModelKind::language, .width = 256, .layers = {{"mlstm"}, {"sliding-window", {{"window", "128"}}}},
+//   ModelConfig config{.kind = ModelKind::language,
+//                      .width = 256,
+//                      .layers = {{"mlstm"}, {"sliding-window", {{"window", "128"}}}},
 //                      .vocabulary = 256};
-//   write(path, to_json(config));
-//   ModelConfig same = model_config(text, path);
+//   write_text(path, to_json(config));
+//   ModelConfig same = model_config(read_text(path), path);
 #include <cstdint>
 #include <optional>
 #include <string>

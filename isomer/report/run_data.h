@@ -1,7 +1,8 @@
 #pragma once
 // What the page of runs shows: a summary of each run, and its curves.
 //
-//   write_text("report.html", page_of(run_data({"runs/a", "runs/b"}).data));
+//   const std::vector<std::string> runs{"runs/a", "runs/b"};
+//   write_text("report.html", page_of(run_data(runs).data));
 #include <span>
 #include <string>
 #include <vector>

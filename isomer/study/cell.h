@@ -3,7 +3,7 @@
 //
 //   const Cell cell{.recipe = kRecall, .overrides = {"model.layers=gla*2", "train.lr=3e-3"}, .seed = 2};
 //   const CellResult result = run_cell(cell, context);
-//   result.value;                                          // the task's metric on test examples that chose nothing
+//   const double value = result.value;                     // the task's metric on test examples that chose nothing
 //
 // A result depends on (resolved recipe, seed, probe, instruction set, version) alone: that is its key, under which it is kept
 // (kept.h) and never run again. A run that diverges is a result, too.

@@ -1,7 +1,7 @@
 #pragma once
 // A claim: one measurable statement of a source, and the experiment that decides it. claims/ has one file a source.
 //
-//   for (const Claim& claim : claims()) std::puts(claim.statement);
+//   for (const Claim* claim : find_claims({})) std::cout << claim->statement << '\n';
 //
 // An analytic claim measures at once (`measure`); a trained one names its cells first (`cells`), small runs through the ordinary
 // trainer, and reads its evidence off them when they are done (`read`). Which cells it needs may depend on those that are done,

@@ -2,8 +2,8 @@
 // What claims look at in a trained model beside its metric: the same weights on other examples, with other options, without a
 // kind of layer, and how the gradient is divided between kinds of layers.
 //
-//   value_with(session, {"task.test_length=256"}, {}, context);                    // on longer examples
-//   value_with(session, {}, {.examples = 256, .silenced = "mlstm"}, context);      // with layers that add nothing
+//   const double longer = value_with(session, {"task.test_length=256"}, {}, context);
+//   const double without = value_with(session, {}, {.examples = 256, .silenced = "mlstm"}, context);  // layers that add nothing
 #include <string>
 
 #include "isomer/study/cell.h"

@@ -3,7 +3,7 @@
 //
 //   Score score;
 //   score.add(batch, predicted);                     // the class with the largest logit for every label
-//   score.value(Metric::example_accuracy);
+//   const double value = score.value(Metric::example_accuracy);
 #include <span>
 
 #include "isomer/tasks/task.h"

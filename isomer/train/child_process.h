@@ -1,9 +1,9 @@
 #pragma once
 // A program beside this one, whose output goes into a file.
 //
-//   Child child = Child::start("/usr/bin/isomer", {"train", "recipe.toml"}, "log.txt");
-//   while (!child.ended()) …                                 // does not wait
-//   if (child.status() != 0) …
+//   Child child = Child::start(program, {"train", "recipe.toml"}, "log.txt");  // "/usr/bin/isomer"
+//   while (!child.ended()) std::this_thread::yield();
+//   if (child.status() != 0) throw Error("it failed: see log.txt");
 //
 // A child does not hear the terminal's Ctrl-C: whoever started it passes that on by interrupt(). If that one dies, the child gets
 // SIGINT and can save.

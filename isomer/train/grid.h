@@ -2,7 +2,7 @@
 // A grid of recipes: every combination of values of some keys.
 //
 //   const std::vector<GridAxis> axes = parse_grid({"mixer=softmax,gla", "lr=1e-3,3e-3"});
-//   for (const GridPoint& point : grid_of(axes, "recipes/mqar.toml", {"train.steps=100"})) …     // 4 of them
+//   const std::vector<GridPoint> points = grid_of(axes, "recipes/mqar.toml", {"train.steps=100"});  // 4 of them
 //
 // A key is one of the recipe's (train.lr, task.pairs, mixer.gla.heads), or its last part where that says enough (lr, seed,
 // width). `mixer` stands for all layers: as many of that preset as the recipe has layers. In a list of layers '+' goes between

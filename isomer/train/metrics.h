@@ -2,9 +2,9 @@
 // metrics.jsonl, the record of a run: one JSON object a line, as they are written and as they are read.
 //
 //   const MetricsFile file("runs/a/metrics.jsonl");
-//   file.append(StepLine{.step = 1, .loss = 4.2, …});
+//   file.append(StepLine{.step = 1, .loss = 4.2});
 //   for (const MetricsLine& line : file.read())
-//     if (const auto* step = std::get_if<StepLine>(&line)) …
+//     if (const auto* step = std::get_if<StepLine>(&line)) std::cout << step->loss;
 //
 // A process that is killed may leave half a line at the end; readers take no notice of it. Anything else that is no line of
 // metrics is an Error with the path and the line's number. A number that is not finite is null in the file and NaN here.

@@ -9,7 +9,7 @@
 //   DIR/checkpoints/best -> step-90                               # with train.keep_best
 //
 //   RunFolder folder = RunFolder::create("runs/a", to_toml(recipe));
-//   folder.metrics().append(StepLine{.step = 1, …});
+//   folder.metrics().append(StepLine{.step = 1, .loss = 4.2});
 //   folder.save(checkpoint, keep);
 //   const Checkpoint last = folder.load_latest();               // to resume: metrics after its step are dropped
 //

@@ -2,7 +2,7 @@
 // When a run has learned enough: its metric has reached the goal (train.stop_at), or has not risen for a while (train.patience).
 //
 //   Stopping stopping(recipe.train, lower_is_better(metric));
-//   if (stopping.enough(value)) …                            // once for each evaluation, in order
+//   const bool end = stopping.enough(value);                 // once for each evaluation, in order
 #include <algorithm>
 #include <limits>
 

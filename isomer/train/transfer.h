@@ -3,7 +3,7 @@
 // itself on the input that the old model gives it, before the model as a whole is trained on.
 //
 //   std::vector<ConvertedParameter> fates = take_weights(from, to, layers);       // convert.h
-//   for (const TransferReport& r : transfer(from, to, fates, {.steps = 500})) …   // r.before, r.after
+//   const auto reports = transfer(from, to, fates, {.steps = 500}, context);      // each has before and after
 //
 // Only fresh parameters learn. Where the old layer is softmax attention and the new one divides sums of non-negative features by
 // their sum, what is compared are their weights (autograd/loss.h, attention_divergence); elsewhere the outputs of the layers,

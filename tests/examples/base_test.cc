@@ -5,7 +5,6 @@
 #include <iostream>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -180,8 +179,7 @@ TEST(Examples, FileLocks) {
 }
 
 TEST(Examples, Json) {
-  std::ostringstream printed;
-  std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());
+  const examples::Printed printed;
   const std::string text = "{\"loss\": 0.5}";
   // from isomer/io/json.h
   Json row = Json::object({{"step", 3}, {"loss", 0.25}});
@@ -189,8 +187,7 @@ TEST(Examples, Json) {
   std::cout << row.dump();  // {"step":3,"loss":0.25,"task":"mqar"}
   const double loss = Json::parse(text, "row").at("loss").number();
   // end
-  std::cout.rdbuf(before);
-  EXPECT_EQ(printed.str(), "{\"step\":3,\"loss\":0.25,\"task\":\"mqar\"}");
+  EXPECT_EQ(printed.text(), "{\"step\":3,\"loss\":0.25,\"task\":\"mqar\"}");
   EXPECT_EQ(loss, 0.5);
 }
 

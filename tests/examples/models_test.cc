@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "isomer/autograd/tape.h"
+#include "isomer/io/text.h"
 #include "isomer/mixers/preset.h"
 #include "isomer/models/executor.h"
 #include "isomer/nn/block.h"
@@ -13,7 +14,7 @@
 #include "isomer/nn/modules.h"
 #include "isomer/train/run_folder.h"
 #include "isomer/train/session.h"
-#include "tests/temporary_folder.h"
+#include "tests/examples/surroundings.h"
 
 namespace isomer {
 namespace {
@@ -104,6 +105,35 @@ TEST(Examples, Models) {
   // end
   EXPECT_GT(r.loss, 0);
   EXPECT_EQ(logits.shape[1], 8);
+}
+
+TEST(Examples, Configs) {
+  const examples::InNewFolder here;
+  const std::string path = "config.json";
+  // from isomer/models/config.h
+  ModelConfig config{.kind = ModelKind::language,
+                     .width = 256,
+                     .layers = {{"mlstm"}, {"sliding-window", {{"window", "128"}}}},
+                     .vocabulary = 256};
+  write_text(path, to_json(config));
+  ModelConfig same = model_config(read_text(path), path);
+  // end
+  EXPECT_EQ(to_json(same), to_json(config));
+}
+
+TEST(Examples, ModelStates) {
+  const examples::InNewFolder here;
+  Parameters<float> parameters;
+  const Model<float> model({.width = 16, .layers = {{"gla", {{"heads", "2"}}}}, .vocabulary = 8}, parameters);
+  // from isomer/models/model_state.h
+  ModelState<float> state = model.start(1);
+  ModelState<float> fork = state;  // two continuations of one prompt
+  fork.append(state);              // two sequences in one state
+  state.save("state.safetensors");
+  ModelState<float> later = model.load_state("state.safetensors");
+  // end
+  EXPECT_EQ(fork.batch(), 2);
+  EXPECT_EQ(later.batch(), 1);
 }
 
 TEST(Examples, Sessions) {

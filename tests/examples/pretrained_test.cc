@@ -8,6 +8,7 @@
 #include "isomer/io/gguf.h"
 #include "isomer/io/text.h"
 #include "isomer/io/unicode.h"
+#include "isomer/models/byte_pairs.h"
 #include "isomer/models/foreign/architecture.h"
 #include "isomer/models/foreign/gguf_model.h"
 #include "isomer/models/picture_size.h"
@@ -113,6 +114,28 @@ TEST_F(PretrainedExamples, Tokenizers) {
   // end
   EXPECT_EQ(form.form, ChatForm::chatml);
   EXPECT_GT(prompt.size(), 20U);
+}
+
+TEST_F(PretrainedExamples, BytePairs) {
+  {
+    // from isomer/models/byte_pairs.h
+    std::vector<std::string> documents{"low lower lowest", "new newer newest"};
+    const std::unique_ptr<Tokenizer> tokenizer = train_byte_pairs(documents, {.vocabulary = 8000});
+    write_text("tokenizer.json", tokenizer->to_json());
+    const auto same = tokenizer_from(read_text("tokenizer.json"), "tokenizer.json", 8000);
+    // end
+    EXPECT_EQ(same->encode("lower"), tokenizer->encode("lower"));
+    EXPECT_LT(same->encode("lower").size(), 5U);
+  }
+  const ModelConfig config{.vocabulary = 8000};
+  const examples::Printed printed;
+  // from isomer/models/tokenizer.h
+  const std::string file = "tokenizer.json";
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_from(read_text(file), file, config.vocabulary);
+  const std::vector<std::int64_t> tokens = tokenizer->encode("The ");
+  std::cout << tokenizer->decode(tokens);
+  // end
+  EXPECT_EQ(printed.text(), "The ");
 }
 
 TEST_F(PretrainedExamples, Unicode) {

@@ -1,8 +1,11 @@
 #pragma once
-// What examples find around them: arrays, and a folder to write into.
+// What examples find around them: arrays, a folder to write into, and what they print.
 #include <cstdint>
 #include <filesystem>
+#include <iostream>
 #include <list>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "isomer/base/view.h"
@@ -36,6 +39,20 @@ class InNewFolder {
  private:
   std::filesystem::path before_ = std::filesystem::current_path();
   tests::TemporaryFolder folder_;
+};
+
+/// What is printed while it lives.
+class Printed {
+ public:
+  ~Printed() { std::cout.rdbuf(before_); }
+  Printed() = default;
+  Printed(const Printed&) = delete;
+  Printed& operator=(const Printed&) = delete;
+  [[nodiscard]] std::string text() const { return into_.str(); }
+
+ private:
+  std::ostringstream into_;
+  std::streambuf* before_ = std::cout.rdbuf(into_.rdbuf());
 };
 
 }  // namespace isomer::examples
