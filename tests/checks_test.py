@@ -257,6 +257,13 @@ class Examples(unittest.TestCase):
         self.assertEqual(check("examples", {**files, "tests/examples/not_compiled": "1\n"}),
                          (0, "headers with examples that are compiled: 1, with others: 1\n"))
 
+    def test_an_example_may_end_with_an_expression(self):
+        compiled = "void f() {\n  // from isomer/a.h\n  g(x);\n  // end\n}\n"
+        files = {"tests/examples/x_test.cc": compiled, "isomer/a.h": "//   g(x);\n"}
+        self.assertEqual(check("examples", {**files, "isomer/b.h": "//   const P p;\n//   p.total()   // all\n"})[0], 1)
+        self.assertEqual(check("examples", {**files, "isomer/b.h": "//   // Twice:\n//   h(x);\n//   // and no more\n"})[0], 1)
+        self.assertEqual(check("examples", {**files, "isomer/b.h": "//   y = W x\n//   z = e^y;\n//   w = z / 2\n"})[0], 0)
+
     def test_json_is_no_example_but_code_with_json_in_it_is(self):
         compiled = "void f() {\n  // from isomer/a.h\n  g(x);\n  // end\n}\n"
         files = {"tests/examples/x_test.cc": compiled, "isomer/a.h": "//   g(x);\n"}

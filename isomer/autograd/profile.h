@@ -3,8 +3,8 @@
 //
 //   Profile profile;
 //   tape.profile(&profile);
-//   …                                              // forward, backward
-//   1 - profile.total() / seconds                  // the share of everything else
+//   tape.backward(loss(tape));
+//   const double other = 1 - profile.total() / watch.seconds();  // the share of everything else
 #include <array>
 #include <cstdint>
 

@@ -5,9 +5,9 @@
 //   Json to_json(const LawRow& row);       // its members, under names that stay: what is added is added, nothing is renamed
 //   Cells cells_of(const LawRow& row);     // what a reader sees of it
 // so that
-//   table_json(machine_of(context), rows_json(rows))       // {"schema": 1, "machine": …, "rows": …}
-//   table_text(rows)                                       // headings and rows
-//   table_csv(rows_json(rows))
+//   const Json json = table_json(machine_of(context), rows_json(rows));  // {"schema": 1, "machine": …, "rows": …}
+//   const std::string text = table_text(rows);                           // headings and rows
+//   const std::string csv = table_csv(rows_json(rows));
 #include <string>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // A TOML file as a list of keys with the lines they stand on, so that every mistake can be named where it is.
 //
 //   const TomlFile file = read_toml("recipe.toml");
-//   file.entries[0]   // {"train.steps", "1000", {}, 12}
+//   const TomlEntry& first = file.entries[0];  // key "train.steps", text "1000", line 12
 #include <string>
 #include <string_view>
 #include <vector>

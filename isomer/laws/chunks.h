@@ -2,8 +2,8 @@
 // How a call of a law is cut: sequences into chunks of C tokens, heads into groups of neighbours that one task walks together.
 //
 // A head's chunks have one edge more than there are chunks; a state belongs to each edge. Three schedules are in use:
-//   chunk after chunk   each_group(): a task takes some neighbouring heads and carries their states from chunk to chunk;
-//   slices              each_slice(): where heads are too few for the threads, a task carries some columns of one head's state;
+//   chunk after chunk   each_group(): a task takes some neighbouring heads and carries their states from chunk to chunk.
+//   slices              each_slice(): where heads are too few for the threads, a task carries some columns of one head's state.
 //   side by side        `split`, few heads and many chunks: what each chunk adds to the state, a pass over the edges, the
 //                       outputs.
 // Whether chunks run side by side, and C, follow from shapes alone; groups and slices follow from the number of threads too, but

@@ -20,6 +20,7 @@
 #include "isomer/io/safetensors_map.h"
 #include "isomer/io/table.h"
 #include "isomer/io/text.h"
+#include "isomer/io/toml.h"
 #include "isomer/io/utf8.h"
 #include "isomer/laws/bound_law.h"
 #include "isomer/laws/layout.h"
@@ -218,9 +219,28 @@ Json to_json(const LawRow& row) { return Json::object({{"seconds", row.seconds}}
 Cells cells_of(const LawRow& row) { return {{"time", std::to_string(int(row.seconds * 1000)) + " ms"}}; }
 
 TEST(Examples, Tables) {
+  const Context context(1);
   const std::vector<LawRow> rows(2);
-  EXPECT_EQ(table_csv(rows_json(rows)), "seconds\n0.5\n0.5\n");
-  EXPECT_NE(table_text(rows).find("500 ms"), std::string::npos);
+  // from isomer/io/table.h
+  const Json json = table_json(machine_of(context), rows_json(rows));  // {"schema": 1, "machine": …, "rows": …}
+  const std::string text = table_text(rows);                           // headings and rows
+  const std::string csv = table_csv(rows_json(rows));
+  // end
+  EXPECT_EQ(json.at("schema").integer(), 1);
+  EXPECT_NE(text.find("500 ms"), std::string::npos);
+  EXPECT_EQ(csv, "seconds\n0.5\n0.5\n");
+}
+
+TEST(Examples, Toml) {
+  const InNewFolder here;
+  write_text("recipe.toml", "# A recipe\n\n\n\n\n\n\n\n\n\n[train]\nsteps = 1000\n");
+  // from isomer/io/toml.h
+  const TomlFile file = read_toml("recipe.toml");
+  const TomlEntry& first = file.entries[0];  // key "train.steps", text "1000", line 12
+  // end
+  EXPECT_EQ(first.key, "train.steps");
+  EXPECT_EQ(first.text, "1000");
+  EXPECT_EQ(first.line, 12);
 }
 
 TEST(Examples, Characters) {

@@ -16,6 +16,7 @@
 #include "isomer/models/tokenizers/chat.h"
 #include "isomer/models/tokenizers/given_parts.h"
 #include "isomer/models/tokenizers/normalizers.h"
+#include "isomer/models/tokenizers/prefixes.h"
 #include "tests/examples/surroundings.h"
 
 namespace isomer {
@@ -148,6 +149,17 @@ TEST_F(PretrainedExamples, Unicode) {
   }
   // end
   EXPECT_EQ(to, "a");
+}
+
+TEST_F(PretrainedExamples, Prefixes) {
+  using tokenizers::Prefixes;
+  std::vector<std::pair<std::size_t, std::int32_t>> printed;
+  const auto print = [&](std::size_t size, std::int32_t number) { printed.emplace_back(size, number); };
+  // from isomer/models/tokenizers/prefixes.h
+  const Prefixes prefixes({{"a", 0}, {"abc", 1}});
+  prefixes.each("abcd", print);  // size and number of each: 1, 0 and then 3, 1
+  // end
+  EXPECT_EQ(printed, (std::vector<std::pair<std::size_t, std::int32_t>>{{1, 0}, {3, 1}}));
 }
 
 TEST_F(PretrainedExamples, Normalizers) {

@@ -44,6 +44,24 @@ TEST(Examples, Tapes) {
   EXPECT_EQ(parameter.gradient()[0], 0.5f * T);
 }
 
+TEST(Examples, Profiles) {
+  Context context;
+  Tape<float> tape(context);
+  Numbers numbers;
+  const auto loss = [&](Tape<float>& on) {
+    return ops::linear(on, numbers.of(on, {1, T, 1, K}), numbers.of(on, {1, 1, 1, K}, true));
+  };
+  const Stopwatch watch;
+  // from isomer/autograd/profile.h
+  Profile profile;
+  tape.profile(&profile);
+  tape.backward(loss(tape));
+  const double other = 1 - profile.total() / watch.seconds();  // the share of everything else
+  // end
+  EXPECT_GT(other, 0);
+  EXPECT_LT(other, 1);
+}
+
 TEST(Examples, Recomputation) {
   Context context;
   Tape<float> tape(context);

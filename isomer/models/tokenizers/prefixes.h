@@ -2,7 +2,7 @@
 // Texts with numbers, found by what another text begins with: pieces of a vocabulary, added tokens.
 //
 //   const Prefixes prefixes({{"a", 0}, {"abc", 1}});
-//   prefixes.each("abcd", print)                  // size and number of each: 1, 0 and then 3, 1
+//   prefixes.each("abcd", print);                 // size and number of each: 1, 0 and then 3, 1
 //
 // They are sorted, and every byte of the other text narrows the range of those that still agree: n log(pieces) steps for n bytes.
 #include <array>
