@@ -188,8 +188,8 @@ TEST_F(KernelExamples, Losses) {
   const auto x = make({3, D}), dx = make({3, D}), w = make({2, D}), dw = make({2, D}, 0.0f);
   w(1, 0) = 1;
   // from isomer/kernels/loss/loss.h
-  const LossResult r = projected_cross_entropy<float>({.x = x, .weight = w, .labels = labels},
-                                                      {.dx = dx, .dweight = dw, .accumulate_weight = Accumulate::add}, context);
+  const ProjectedLoss<float> in{.x = x, .weight = w, .labels = labels};
+  const LossResult r = projected_cross_entropy<float>(in, {.dx = dx, .dweight = dw}, context);
   // r.mean, r.count (labels that count), r.correct (of them, those whose logit is the largest)
   // end
   EXPECT_EQ(r.count, 2);

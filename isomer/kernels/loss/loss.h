@@ -1,8 +1,8 @@
 #pragma once
 // Losses: a number and, because nothing else is needed for it, the gradient at once.
 //
-//   const LossResult r = projected_cross_entropy<float>({.x = x, .weight = w, .labels = labels},
-//                                                       {.dx = dx, .dweight = dw, .accumulate_weight = Accumulate::add}, context);
+//   const ProjectedLoss<float> in{.x = x, .weight = w, .labels = labels};
+//   const LossResult r = projected_cross_entropy<float>(in, {.dx = dx, .dweight = dw}, context);
 //   // r.mean, r.count (labels that count), r.correct (of them, those whose logit is the largest)
 //
 // Cross-entropy: the mean of log Σ_v e^z_v − z_label over rows with a label; a negative label is ignored and its gradient is 0.
