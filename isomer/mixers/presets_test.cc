@@ -97,7 +97,7 @@ Settings beside(std::string_view preset, std::string_view option) {
   if (option == "norm_eps") return {{"norm", "rms"}};
   if (option == "qk_norm_eps") return preset == "fox" ? Settings{{"pro", "true"}} : Settings{{"qk_norm", "head"}};
   if (option == "norm_gain") return {{"norm", "rms"}};
-  if (option == "block") return {{"causal", "false"}, {"local_heads", "1"}};
+  if (preset == "performer" && option == "block") return {{"causal", "false"}, {"local_heads", "1"}};
   if (option == "rows" || option == "columns")
     return {{"causal", "false"}, {"residual", "image"}, {"rows", "4"}, {"columns", "4"}};
   return {};
