@@ -303,6 +303,7 @@ Claim two_reflections() {
 
 Source selective_rope() {
   std::vector<Claim> claims{parity_by_rotation(), softmax_turns(), two_reflections(), leakage(), feature_scale()};
+  std::ranges::move(selective_rope_words(), std::back_inserter(claims));
   std::ranges::move(selective_rope_models(), std::back_inserter(claims));
   return {.id = "selective-rope",
           .title = "Movahedi et al. 2025, Selective Rotary Position Embedding",

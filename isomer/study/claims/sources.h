@@ -26,6 +26,7 @@ namespace isomer::study {
 [[nodiscard]] std::vector<Claim> luna_pictures();
 [[nodiscard]] std::vector<Claim> luna_tables();
 [[nodiscard]] std::vector<Claim> luna_cost();
+[[nodiscard]] std::vector<Claim> selective_rope_words();
 [[nodiscard]] std::vector<Claim> selective_rope_models();
 [[nodiscard]] std::vector<Claim> across_speed();
 

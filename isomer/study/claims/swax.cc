@@ -248,20 +248,19 @@ Claim short_context() {
 }
 
 /// Gated delta in the place of mLSTM. Its convolution already brings neighbours together, which mLSTM needs attention for.
-Claim gated_delta(const char* id, const char* statement, const char* convolution) {
-  const Overrides layers{"model.layers=gated-deltanet,sliding-window", std::string("mixer.gated-deltanet.conv=") + convolution,
-                         "train.steps=300"};
+Claim gated_delta(const char* id, const char* statement, const std::string& convolution, const std::string& steps) {
+  const Overrides layers{"model.layers=gated-deltanet,sliding-window", "mixer.gated-deltanet.conv=" + convolution,
+                         "train.steps=" + steps};
   return trained(
       {.id = id,
        .statement = statement,
-       .quantity = "share of 512 tokens recalled from 128 tokens back, as in swax.far-recall but after 300 steps, since gated "
-                   "delta learns faster; learning rate searched",
+       .quantity = "share of 512 tokens recalled from 128 tokens back, as in swax.far-recall but after " + steps +
+                   " steps; learning rate searched",
        .rule = short_and_stochastic_beat_long(),
        .published = {{.name = "the same pattern as with mLSTM", .where = "direction only"}},
        .figure = kByDistance,
        .otherwise = "size: gated delta learns far recall with a long window, too",
-       .unclear =
-           "size: the direction is the source's in the means, but with a long window some of three seeds learn far recall, too",
+       .unclear = "size: the direction is the source's in the means, but with a long window some seeds learn far recall, too",
        .full_only = true},
       repeats(windows(kRate, 32, layers), "recall at 128"), by_distance);
 }
@@ -278,8 +277,9 @@ Source swax() {
           "quality of a long one.",
       .claims = {
           far_recall(), silenced(), wider_at_test(), gradient(), neither_alone(), short_context(),
-          gated_delta("swax.gated-delta", "The same with Gated DeltaNet, without its convolutions, in the place of mLSTM.", "0"),
-          gated_delta("swax.gated-delta-whole", "The same with Gated DeltaNet as it is, convolutions included.", "4")}};
+          gated_delta("swax.gated-delta", "The same with Gated DeltaNet, without its convolutions, in the place of mLSTM.", "0",
+                      "600"),
+          gated_delta("swax.gated-delta-whole", "The same with Gated DeltaNet as it is, convolutions included.", "4", "300")}};
 }
 
 }  // namespace isomer::study
