@@ -49,7 +49,7 @@ T beta_of(Accumulate mode) {
 
 /// A weight [1, H or 1, 1, K] as rows for the heads, [1, 1, H or 1, K].
 template <class T>
-View<T, 4> rows_of(View<T, 4> w) {
+View<T, 4> head_rows(View<T, 4> w) {
   return {w.data, {1, 1, w.shape[1], w.shape[3]}, {0, 0, w.stride[1], w.stride[3]}};
 }
 
@@ -58,7 +58,7 @@ template <class T>
 Var<T> dot_heads(Tape<T>& tape, Var<T> x, Var<T> weight) {
   const Var<T> y = tape.make({x.dim(0), x.dim(1), x.dim(2), 1}, {x, weight});
   tape.timed(Profile::Kind::product, [&] {
-    sum_to<T>({.x = x.value, .weight = rows_of<const T>(weight.value)}, y.value, Accumulate::set, tape.context());
+    sum_to<T>({.x = x.value, .weight = head_rows<const T>(weight.value)}, y.value, Accumulate::set, tape.context());
   });
   tape.record({y}, [=](Tape<T>& back) {
     View<const T, 4> dy = back.arrived(y);
@@ -66,8 +66,8 @@ Var<T> dot_heads(Tape<T>& tape, Var<T> x, Var<T> weight) {
     dy.stride[3] = 0;
     const auto dx = back.target(x), dw = back.target(weight);
     back.timed(Profile::Kind::product, [&] {
-      if (dx.present()) sum_to<T>({.x = dy, .weight = rows_of<const T>(weight.value)}, dx.view, dx.mode, back.context());
-      if (dw.present()) sum_to<T>({.x = dy, .weight = x.value}, rows_of(dw.view), dw.mode, back.context());
+      if (dx.present()) sum_to<T>({.x = dy, .weight = head_rows<const T>(weight.value)}, dx.view, dx.mode, back.context());
+      if (dw.present()) sum_to<T>({.x = dy, .weight = x.value}, head_rows(dw.view), dw.mode, back.context());
     });
   });
   return y;

@@ -156,28 +156,30 @@ Json to_json(const Result& result) {
   for (const Result::Measured& m : result.measured) measured.push(to_json(m));
   for (const Published& p : result.published)
     published.push(Json::object({{"name", p.name}, {"value", p.value}, {"where", p.where}}));
+  Json to = Json::object({{"schema", kSchema},
+                          {"id", result.id},
+                          {"source", result.source},
+                          {"statement", result.statement},
+                          {"quantity", result.quantity},
+                          {"rule", result.rule},
+                          {"verdict", name_of(result.decision.verdict)},
+                          {"why", result.decision.why},
+                          {"reason", result.reason},
+                          {"measured", measured},
+                          {"published", published},
+                          {"figure", figure_json(result)},
+                          {"mode", name_of(result.mode)},
+                          {"seeds", result.seeds},
+                          {"cells", result.cells},
+                          {"command", result.command},
+                          {"machine", result.machine},
+                          {"version", result.version},
+                          {"seconds", result.seconds}});
+  if (result.runs.empty()) return to;
   Json runs = Json::object();
   for (const auto& [key, seconds] : result.runs) runs.set(key, seconds);
-  return Json::object({{"schema", kSchema},
-                       {"id", result.id},
-                       {"source", result.source},
-                       {"statement", result.statement},
-                       {"quantity", result.quantity},
-                       {"rule", result.rule},
-                       {"verdict", name_of(result.decision.verdict)},
-                       {"why", result.decision.why},
-                       {"reason", result.reason},
-                       {"measured", measured},
-                       {"published", published},
-                       {"figure", figure_json(result)},
-                       {"mode", name_of(result.mode)},
-                       {"seeds", result.seeds},
-                       {"cells", result.cells},
-                       {"command", result.command},
-                       {"machine", result.machine},
-                       {"version", result.version},
-                       {"seconds", result.seconds},
-                       {"runs", runs}});
+  to.set("runs", runs);
+  return to;
 }
 
 Json to_json(const Claim& claim) {
