@@ -272,7 +272,9 @@ Claim reversed_sigmoid() {
                   .caption = "The forget gate of qLSTM, plain and reversed: where bands overlap, seeds differ by more."},
        .otherwise =
            "size: both gates recall 2 pairs in 8 and in 32 tokens nearly always, so that little is left to gain; 4 pairs "
-           "in 16 tokens neither of them learns (across.recall-state). The source has longer sequences and more pairs",
+           "in 16 tokens neither of them learns (across.recall-state). The source has longer sequences and more pairs: two "
+           "layers "
+           "of width 64, one seed, 6,000 steps at 3e-3, recall 4 pairs in 32 tokens to 0.953 and 0.962, in 64 to 0.838 and 0.960",
        .unclear = "size: 2 pairs are recalled by both gates, 4 by neither (across.recall-state)",
        .full_only = true},
       {.recipe = kRecall,
