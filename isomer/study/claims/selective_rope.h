@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "isomer/study/probes.h"
 #include "isomer/study/trained.h"
 
 namespace isomer::study {
@@ -24,6 +25,16 @@ inline std::vector<Contender> positions(const Overrides& mixer, const Rates& qui
   return {{.name = "no positions", .set = joined(mixer, kNone), .rate = quick.none},
           {.name = "RoPE", .set = joined(mixer, kRope), .rate = quick.rope},
           {.name = "selective RoPE", .set = joined(mixer, selective), .rate = quick.selective}};
+}
+
+/// The metric on other lengths than those of training.
+inline Probe tested_at(std::vector<std::string> lengths, std::string name) {
+  return {.name = std::move(name), .measure = [lengths = std::move(lengths)](Session& session, Context& context) {
+            Numbers all;
+            for (const std::string& length : lengths)
+              all[length] = value_with(session, {"task.test_length=" + length}, {.examples = 256}, context);
+            return all;
+          }};
 }
 
 /// What the probe measured of each model, beside its metric.

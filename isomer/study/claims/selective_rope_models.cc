@@ -4,7 +4,6 @@
 
 #include "isomer/study/claims/selective_rope.h"
 #include "isomer/study/claims/sources.h"
-#include "isomer/study/probes.h"
 
 namespace isomer::study {
 
@@ -71,11 +70,7 @@ eval_every = 100
 eval_examples = 256
 )";
 
-const Probe kLongerStrings{.name = "strings of 8 and 9", .measure = [](Session& session, Context& context) -> Numbers {
-                             const ProbeOptions options{.examples = 256};
-                             return {{"8", value_with(session, {"task.test_length=8"}, options, context)},
-                                     {"9", value_with(session, {"task.test_length=9"}, options, context)}};
-                           }};
+const Probe kLongerStrings = tested_at({"8", "9"}, "strings of 8 and 9");
 
 /// With the temperatures that the source has for copying.
 const Overrides kCopyingPhases{"mixer.all.position=selective-rope", "mixer.all.phase_temperature=rfa"};

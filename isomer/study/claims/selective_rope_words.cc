@@ -7,7 +7,6 @@
 
 #include "isomer/study/claims/selective_rope.h"
 #include "isomer/study/claims/sources.h"
-#include "isomer/study/probes.h"
 
 namespace isomer::study {
 
@@ -35,14 +34,13 @@ const Overrides kTracking{"mixer.all.position=selective-rope", "mixer.all.phase_
                           "mixer.all.phase_silu=false"};
 
 /// Words two and four times as long as in training.
-const Probe kLonger{.name = "words of 32 and 64", .measure = [](Session& session, Context& context) -> Numbers {
-                      const ProbeOptions options{.examples = 256};
-                      return {{"32", value_with(session, {"task.test_length=32"}, options, context)},
-                              {"64", value_with(session, {"task.test_length=64"}, options, context)}};
-                    }};
+const Probe kLonger = tested_at({"32", "64"}, "words of 32 and 64");
 
 /// As in the source.
 std::vector<Contender> tracking(const Overrides& mixer, const Rates& quick) { return positions(mixer, quick, kTracking); }
+
+/// Selective RoPE learns it, the other two do not.
+Rule rotation_alone() { return all_of({at_least("selective RoPE", 0.9), at_most("no positions", 0.5), at_most("RoPE", 0.5)}); }
 
 Comparison words(std::vector<Contender> models, const Overrides& more = {}) {
   return {.recipe = kWords,
@@ -104,7 +102,7 @@ Claim softmax_parity() {
        .statement = "One layer of softmax attention learns parity with selective RoPE, up to a little beyond the length of "
                     "training; without positions or with RoPE it does not.",
        .quantity = kWordsRight,
-       .rule = all_of({at_least("selective RoPE", 0.9), at_most("no positions", 0.5), at_most("RoPE", 0.5)}),
+       .rule = rotation_alone(),
        .published = {{.name = "solved to a bit beyond 128", .where = "state-tracking figure"}},
        .figure = {.kind = "bars",
                   .y = "share of words right",
@@ -143,11 +141,7 @@ Claim deltanet_parity() {
 
 /// The same where counting takes longer than rotating.
 Claim of_64(Claim claim, std::vector<Contender> models) {
-  static const Probe longer{.name = "words of 128 and 256", .measure = [](Session& session, Context& context) -> Numbers {
-                              const ProbeOptions options{.examples = 256};
-                              return {{"128", value_with(session, {"task.test_length=128"}, options, context)},
-                                      {"256", value_with(session, {"task.test_length=256"}, options, context)}};
-                            }};
+  static const Probe longer = tested_at({"128", "256"}, "words of 128 and 256");
   claim.quantity =
       "share of words of 64 with every prefix right after 6,000 steps of 32 words of that length, the same number for all; "
       "beside "
@@ -162,8 +156,9 @@ Claim of_64(Claim claim, std::vector<Contender> models) {
   return trained(std::move(claim), std::move(compared), also({{"128", ", words of 128"}, {"256", ", words of 256"}}));
 }
 
-const std::vector<Published> kSolved128{{.name = "words of 128 solved; NoPE and RoPE fail", .where = "state-tracking figure"}};
-const Rule kRotationAlone = all_of({at_least("selective RoPE", 0.9), at_most("no positions", 0.5), at_most("RoPE", 0.5)});
+std::vector<Published> solved_128() {
+  return {{.name = "words of 128 solved; NoPE and RoPE fail", .where = "state-tracking figure"}};
+}
 constexpr const char* kMoreSteps = "training: with more steps words of 64 may be counted, too, as those of 16 and 32 are";
 constexpr const char* kSeedsDiffer = "training: seeds differ in whether 6,000 steps are enough; the source has 200 million words";
 
@@ -172,8 +167,8 @@ Claim gla_of_64() {
       {.id = "selective-rope.parity-gla-64",
        .statement = "One layer of GLA learns parity of words of 64 with selective RoPE, in steps in which it does not "
                     "without positions or with RoPE.",
-       .rule = kRotationAlone,
-       .published = kSolved128,
+       .rule = rotation_alone(),
+       .published = solved_128(),
        .otherwise = kMoreSteps,
        .unclear = "training: the rates 1e-2 and 3e-3 bring the two seeds that choose to 1; the third is at 0.01 with the "
                   "first of them, which was chosen, and at 1 with the other, run beside it"},
@@ -184,8 +179,8 @@ Claim softmax_of_64() {
   return of_64({.id = "selective-rope.parity-softmax-64",
                 .statement = "One layer of softmax attention learns parity of words of 64 with selective RoPE, in steps in which "
                              "it does not without positions or with RoPE.",
-                .rule = kRotationAlone,
-                .published = kSolved128,
+                .rule = rotation_alone(),
+                .published = solved_128(),
                 .otherwise = kMoreSteps,
                 .unclear = kSeedsDiffer},
                tracking({"model.layers=softmax"}, {1e-2, 1e-2, 1e-2}));
@@ -196,7 +191,7 @@ Claim deltanet_of_64() {
       {.id = "selective-rope.parity-deltanet-64",
        .statement = "One layer of DeltaNet learns parity of words of 64 with selective RoPE or a beta up to 2, in steps "
                     "in which it does not with neither or with RoPE.",
-       .rule = all_of({at_least("no positions, beta up to 2", 0.9), kRotationAlone}),
+       .rule = all_of({at_least("no positions, beta up to 2", 0.9), rotation_alone()}),
        .published = {{.name = "parity needs an eigenvalue -1", .where = "section on expressivity"}},
        .otherwise = kMoreSteps,
        .unclear = "training: with RoPE and without positions some seeds learn words of 64, too, and none of them goes on to 128"},
@@ -209,7 +204,7 @@ Claim three_elements() {
        .statement = "Two DeltaNet layers learn the cyclic group of three elements with selective RoPE, up to the length of "
                     "training, and not without.",
        .quantity = kWordsRight,
-       .rule = all_of({at_least("selective RoPE", 0.9), at_most("no positions", 0.5), at_most("RoPE", 0.5)}),
+       .rule = rotation_alone(),
        .published = {{.name = "A3 solved up to 128", .where = "state-tracking figure"}},
        .figure = {.kind = "bars",
                   .y = "share of words right",
